@@ -32,7 +32,7 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 	if err != nil {
 		return nil, err
 	}
-	return l.acquire(ctx, name, cfg)
+	return l.acquire(ctx, name, cfg, cfg.wait)
 }
 
 // TryAcquire is Acquire without waiting for another holder. It makes one attempt, which takes at
@@ -44,16 +44,11 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 	if err != nil {
 		return nil, err
 	}
-	if len(opts) == 0 {
-		cfg = l.once
-	} else if cfg != l.cfg {
-		cfg.wait = 0
-	}
-	return l.acquire(ctx, name, cfg)
+	return l.acquire(ctx, name, cfg, 0)
 }
 
-// acquire gets a lease, or says why not.
-func (l *Locker) acquire(ctx context.Context, name string, c *config) (*Lease, error) {
+// acquire gets a lease within a budget, or says why not.
+func (l *Locker) acquire(ctx context.Context, name string, c *config, budget time.Duration) (*Lease, error) {
 	r := l.engine
 	r.call()
 	defer r.called()
@@ -61,7 +56,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config) (*Lease, e
 		return nil, err
 	}
 	now := r.clock.Read()
-	a := acquisition{engine: r, ctx: ctx, name: name, cfg: c, began: now.Awake()}
+	a := acquisition{engine: r, ctx: ctx, name: name, cfg: c, budget: budget, began: now.Awake()}
 	x, err := a.run(now)
 	a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
 	if err != nil {
@@ -79,6 +74,7 @@ type acquisition struct {
 	ctx    context.Context
 	name   string
 	cfg    *config
+	budget time.Duration // for which it waits; 0 for one attempt
 	began  clock.Awake
 
 	lease   *Lease
@@ -92,9 +88,6 @@ type acquisition struct {
 	limited bool        // and that another limit counts
 }
 
-// once says that the call makes one attempt and waits for no holder.
-func (a *acquisition) once() bool { return a.cfg.wait == 0 }
-
 func (a *acquisition) run(now clock.Reading) (*Lease, error) {
 	r := a.engine
 	if err := a.Gone(); err != nil {
@@ -107,29 +100,26 @@ func (a *acquisition) run(now clock.Reading) (*Lease, error) {
 			}
 		}
 	}
-	if r.dog.Count() >= r.maxLeases {
+	if r.room.Dog.Count() >= r.maxLeases {
 		return nil, a.overCap("WithMaxLeases", r.maxLeases)
 	}
-	if !a.once() {
+	if a.budget > 0 {
 		defer r.waiters.Add(-1)
 		if r.waiters.Add(1) > int64(r.maxWaiters) {
 			return nil, a.overCap("WithMaxWaiters", r.maxWaiters)
 		}
 	}
-	if a.cfg.together() && !r.together.Load() {
+	if a.cfg.Together() {
 		r.together.Store(true)
 	}
 	a.lease = newLease(a.ctx, r, a.cfg, a.name)
-	h, err := r.room.Get(a.ctx, contend.Call{Want: &a.lease.want, Budget: a.cfg.wait, Long: a.longAfter(), Now: now}, a)
+	h, err := r.room.Get(a.ctx, contend.Call{Want: &a.lease.want, Budget: a.budget, Long: a.longAt(), Now: now}, a)
 	if h == nil {
 		return nil, a.why(err)
 	}
 	x := a.lease
 	x.got(h)
-	if err == nil {
-		err = a.Gone() // once more: whoever closes, or leaves, looks for x after this
-	}
-	if err != nil {
+	if err := a.Gone(); err != nil { // once more: whoever closes, or leaves, looks for x after this
 		a.giveBack(x)
 		return nil, a.why(err)
 	}
@@ -139,7 +129,7 @@ func (a *acquisition) run(now clock.Reading) (*Lease, error) {
 // giveBack ends a lease whose caller has gone. Observers are told of its begin and of its end, so
 // that counts of leases stay right.
 func (a *acquisition) giveBack(x *Lease) {
-	x.hold.Claim.Forgo()
+	x.hold.Forgo()
 	a.acquired(x)
 	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
 }

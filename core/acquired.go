@@ -28,10 +28,7 @@ func (a *acquisition) report(x *Lease, err error) {
 // outcome is an event about the end of the call.
 func (a *acquisition) outcome(kind EventKind, err error) Event {
 	e := a.cfg.event(a.ctx, kind, a.name)
-	e.Took, e.Err = a.waitedFor(), err
-	if a.said != 0 {
-		e.said = a.engine.clock.Time(a.said)
-	}
+	e.Took, e.Err, e.said = a.waitedFor(), err, a.engine.clock.Time(a.said)
 	return e
 }
 

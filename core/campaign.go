@@ -41,7 +41,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 		return err
 	}
 	cfg.campaigns = true
-	patient := newLocker(l.engine, cfg.settled())
+	patient := &Locker{l.engine, cfg.settled()}
 	for {
 		var x *Lease
 		err := patient.Do(ctx, name, func(ctx context.Context) error {
@@ -58,7 +58,7 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 			return err
 		}
 		// With jitter, so that leaders do not all come back at once.
-		patient.pause(ctx, jitter(driver.Recheck(cfg.ttl)))
+		patient.pause(ctx, jitter(driver.Recheck(cfg.TTL)))
 	}
 }
 

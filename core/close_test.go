@@ -206,3 +206,17 @@ func TestCloseReturnsAfterTheLastEvent(t *testing.T) {
 		}
 	}
 }
+
+// unclosed is a backend whose subscriptions do not end in time.
+type unclosed struct{ *lab.Net }
+
+func (unclosed) Close(context.Context) error { return errWork }
+
+func TestCloseSaysWhatOfTheBackendHasNotEnded(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		locks, err := core.New(unclosed{b.link})
+		b.ok(err)
+		b.is(locks.Close(b.Context()), errWork)
+	})
+}

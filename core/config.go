@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -8,9 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
-	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
 const (
@@ -25,27 +24,17 @@ const (
 // config is what the options add up to. A resolved config never changes again, because leases point
 // at it.
 type config struct {
-	terms hold.Terms // what the rest comes to for the rooms: see settled
+	hold.Terms // Degrade and Turn.Every are what the rest comes to: see settled
 
-	ttl        time.Duration
 	wait       time.Duration
-	renewEvery time.Duration // 0: a third of ttl
-	noRenewal  bool
-	maxHold    time.Duration
-	minHold    time.Duration
-	shared     bool
-	limit      int // more than 1: a semaphore
-	dedup      time.Duration
-	scope      string
-	label      string
-	labelled   bool   // by WithLabel; otherwise label is the default
-	process    string // the default label's first part
-	operation  string // its second one
+	renewEvery time.Duration // 0: a third of the TTL
+	labelled   bool          // by WithLabel; otherwise the label is the default
+	process    string        // the default label's first part
+	operation  string        // its second one
 	template   string
 	noReentry  bool
 	onOutage   UnavailablePolicy
-	campaigns  bool   // to wait for long is normal
-	handoff    string // hash of the hand-off to take the name over with
+	campaigns  bool // to wait for long is normal
 
 	maxLeases  int
 	maxWaiters int
@@ -61,17 +50,17 @@ type config struct {
 
 // relations checks what no option can check alone.
 func (c *config) relations(can driver.Capabilities) error {
-	if c.ttl < max(minTTL, can.MinTTL) {
-		return invalidf("WithTTL(%s): below the minimum of %s", c.ttl, max(minTTL, can.MinTTL))
+	if c.TTL < max(minTTL, can.MinTTL) {
+		return invalidf("WithTTL(%s): below the minimum of %s", c.TTL, max(minTTL, can.MinTTL))
 	}
-	if !c.noRenewal && c.renewEvery > c.ttl*2/3 {
-		return invalidf("WithRenewEvery(%s): more than two thirds of WithTTL(%s)", c.renewEvery, c.ttl)
+	if !c.NoRenewal && c.renewEvery > c.TTL*2/3 {
+		return invalidf("WithRenewEvery(%s): more than two thirds of WithTTL(%s)", c.renewEvery, c.TTL)
 	}
 	if err := c.supported(can); err != nil {
 		return err
 	}
-	if c.minHold > 0 && c.together() {
-		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.minHold)
+	if c.MinHold > 0 && c.Together() {
+		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.MinHold)
 	}
 	return c.localRelations(can)
 }
@@ -84,13 +73,13 @@ func (c *config) localRelations(can driver.Capabilities) error {
 		return nil
 	case !can.Degrade:
 		return invalidf("OnUnavailable(LocalOnly): not with the %s backend alone: wrap the driver with fallback.New", can.Backend)
-	case c.dedup > 0:
+	case c.Dedup > 0:
 		option = "WithDedup"
-	case c.minHold > 0:
+	case c.MinHold > 0:
 		option = "WithMinHold"
-	case c.shared:
+	case c.Limit == driver.Readers:
 		option = "WithShared"
-	case c.limit > 1:
+	case c.Limit > 1:
 		option = "WithLimit"
 	default:
 		return nil
@@ -101,13 +90,13 @@ func (c *config) localRelations(can driver.Capabilities) error {
 // supported checks that the backend can do what is asked for.
 func (c *config) supported(can driver.Capabilities) error {
 	switch {
-	case c.dedup > 0 && !can.Dedup:
+	case c.Dedup > 0 && !can.Dedup:
 		return lacks(can, "WithDedup")
-	case c.minHold > 0 && !can.Keep:
+	case c.MinHold > 0 && !can.Keep:
 		return lacks(can, "WithMinHold")
-	case c.shared && !can.Shared:
+	case c.Limit == driver.Readers && !can.Shared:
 		return lacks(can, "WithShared")
-	case c.limit > 1 && !can.Limit:
+	case c.Limit > 1 && !can.Limit:
 		return lacks(can, "WithLimit")
 	default:
 		return nil
@@ -131,9 +120,7 @@ func (c *config) duration(option string, d time.Duration) time.Duration {
 }
 
 func (c *config) check(err error) {
-	if c.err == nil {
-		c.err = err
-	}
+	c.err = cmp.Or(c.err, err)
 }
 
 func checkText(option, s string, limit int) error {
@@ -154,47 +141,24 @@ func checkText(option, s string, limit int) error {
 // period is how often the watchdog renews; 0 if it does not.
 func (c *config) period() time.Duration {
 	switch {
-	case c.noRenewal:
+	case c.NoRenewal:
 		return 0
 	case c.renewEvery > 0:
 		return c.renewEvery
 	default:
-		return c.ttl / 3
+		return c.TTL / 3
 	}
 }
-
-// together says that others can hold the name at the same time.
-func (c *config) together() bool { return c.shared || c.limit > 1 }
 
 // covers says whether a holder of a name by c can re-enter it by d: in the same mode, or in a
 // weaker one.
 func (c *config) covers(d *config) bool {
-	if c.together() || d.limit > 1 {
-		return c.shared == d.shared && c.limit == d.limit
-	}
-	return true
+	return c.Limit == d.Limit || !c.Together() && d.Limit <= 1
 }
 
 // settled is c, resolved.
 func (c config) settled() *config {
-	limit := c.limit
-	if c.shared {
-		limit = driver.Readers
-	}
-	c.terms = hold.Terms{
-		Wish: claim.Wish{
-			Label: c.label, TTL: c.ttl, Limit: limit, Scope: c.scope, Dedup: c.dedup,
-			MinHold: c.minHold, NoRenewal: c.noRenewal, Handoff: c.handoff,
-			Degrade: c.onOutage == LocalOnly && !c.campaigns, // otherwise each process would have a leader
-		},
-		Turn: term.Turn{Every: c.period(), MaxHold: c.maxHold},
-	}
+	c.Degrade = c.onOutage == LocalOnly && !c.campaigns // otherwise each process would have a leader
+	c.Turn.Every = c.period()
 	return &c
-}
-
-// once is c for a call that does not wait.
-func (c *config) once() *config {
-	d := *c
-	d.wait = 0
-	return &d
 }

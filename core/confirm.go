@@ -38,10 +38,10 @@ func Confirm(ctx context.Context) error {
 	}
 	free := true
 	for y := x; y != nil; y = y.around() {
-		if left, _ := y.hold.Left(y.engine.clock.Read()); left <= y.root.cfg.ttl/2 {
+		if left, _ := y.hold.Left(y.engine.clock.Read()); left <= y.root.cfg.TTL/2 {
 			free = false
 			if !y.engine.abandoned.Load() {
-				y.hold.Refresh(ctx, y.engine.port, y.root.cfg.ttl/2)
+				y.hold.Refresh(ctx, y.engine.room.Port, y.root.cfg.TTL/2)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (x *Lease) confirmed(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if left, _ := x.hold.Left(x.engine.clock.Read()); left < x.root.cfg.ttl/3 {
+	if left, _ := x.hold.Left(x.engine.clock.Read()); left < x.root.cfg.TTL/3 {
 		return &LostError{x.want.Name, ReasonUnreachable}
 	}
 	return nil

@@ -40,12 +40,10 @@ func (c *leaseContext) make() *madeContext {
 		return first
 	}
 	c.made.Store(m)
-	cause, over := c.lease.cause(), c.lease.ended
+	cause := c.lease.cause()
 	root.mu.Unlock()
 	if cause != nil {
 		m.end(cause)
-	}
-	if over {
 		unlink()
 	}
 	return m

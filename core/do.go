@@ -22,7 +22,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(context.Context) e
 	if err != nil {
 		return err
 	}
-	x, err := l.acquire(ctx, name, cfg)
+	x, err := l.acquire(ctx, name, cfg, cfg.wait)
 	if err != nil {
 		return err
 	}

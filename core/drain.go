@@ -46,7 +46,7 @@ func (r *engine) drain(ctx context.Context) error {
 	r.room.Poke()
 	err := r.still(ctx, r.life.Done())
 	if err != nil && !errors.Is(err, ErrClosed) {
-		return fmt.Errorf("holdfast: drain: %s still in use: %w", leases(r.dog.Count()), err)
+		return fmt.Errorf("holdfast: drain: %s still in use: %w", leases(r.room.Dog.Count()), err)
 	}
 	return err
 }

@@ -16,6 +16,9 @@ import (
 func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
+		if b.locks.Draining() {
+			b.Error("it drains before it is told to")
+		}
 		held := b.acquire(b.other(), "name")
 		done := make(chan error, 1)
 		leave := make(chan struct{})

@@ -80,7 +80,7 @@ func joinLoss(workErr, err error) error {
 	return errors.Join(workErr, lost)
 }
 
-func (x *Lease) dedups() bool { return x.cfg.dedup > 0 && x.root == x }
+func (x *Lease) dedups() bool { return x.cfg.Dedup > 0 && x.root == x }
 
 // end ends the lease. If nobody of this process takes the next turn, the last lease of a root to end releases the name.
 func (x *Lease) end(ctx context.Context, mark bool) error {
@@ -93,7 +93,7 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 		return x.await(ctx, now.Awake())
 	}
 	root.mu.Lock()
-	left.Mark = root.mark && root.loss == nil
+	left.Mark = root.mark
 	last := root.open == 0
 	if !last {
 		x.known = true
@@ -168,7 +168,6 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 	if told {
 		err, l.last.loss = x.loss, x.loss
 	}
-	x.freed = true
 	l.last.known = true
 	if err != nil || panicked != nil {
 		l.last.rare().result, l.last.rare().panicked = err, panicked
@@ -187,9 +186,7 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 func (l *leaving) result(o hold.Outcome, last error) error {
 	name := l.root.want.Name
 	switch {
-	case o.Result == term.WasLost:
-		return &LostError{name, reasonOf(o.Loss)}
-	case o.Result == term.Unconfirmed && o.Loss != term.None:
+	case o.Loss != term.None:
 		return &LostError{name, reasonOf(o.Loss)}
 	case o.Result == term.Unconfirmed && last == nil:
 		return &unavailableError{"release", name, errOver}
@@ -247,13 +244,12 @@ func (x *Lease) whenKnown() <-chan struct{} {
 // await returns the result of the end once it is known, or when ctx has ended, or when the time limit of the release is over.
 func (x *Lease) await(ctx context.Context, began clock.Awake) error {
 	x.root.mu.Lock()
-	if x.known {
-		x.root.mu.Unlock()
-		return x.outcome()
-	}
 	settled := x.whenKnown()
 	x.root.mu.Unlock()
-	bound := time.NewTimer(driver.Patience(x.root.cfg.ttl) - x.engine.clock.Now().Sub(began))
+	if settled == nil {
+		return x.outcome()
+	}
+	bound := time.NewTimer(driver.Patience(x.root.cfg.TTL) - x.engine.clock.Now().Sub(began))
 	defer bound.Stop()
 	ended := ctx.Done()
 	var late <-chan time.Time

@@ -8,12 +8,10 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
-	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
-	"github.com/holdfast-go/holdfast/core/internal/watchdog"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
@@ -22,9 +20,6 @@ type engine struct {
 	driver    driver.Driver
 	can       driver.Capabilities
 	clock     *clock.Clock
-	port      *call.Port
-	desk      *claim.Desk
-	dog       *watchdog.Dog[*hold.Hold]
 	room      *contend.Room // carries out the steps
 	tasks     *tasks.Group  // goroutines that Close waits for
 	calls     atomic.Int64  // that are under way: Drain waits for them, too
@@ -60,10 +55,7 @@ func newEngine(d driver.Driver, c *config) *engine {
 	}
 	r.life, r.die = context.WithCancel(context.Background())
 	r.accept, r.refuse = context.WithCancel(r.life)
-	r.port = call.New(d, r.clock, r.tasks)
-	r.room = contend.NewRoom(r.life, r.port)
-	r.room.Site.Keeper = (*keeper)(r)
-	r.desk, r.dog = r.room.Desk, r.room.Dog
+	r.room = contend.NewRoom(r.life, call.New(d, r.clock, r.tasks), (*keeper)(r))
 	return r
 }
 
@@ -84,7 +76,7 @@ func (k *keeper) Lost(h *hold.Hold) {
 	r.stir()
 }
 
-// Renewed implements hold.Listener.
+// Renewed implements hold.Keeper.
 func (k *keeper) Renewed(h *hold.Hold, took time.Duration, err error) {
 	r := (*engine)(k)
 	if !r.observed(EventRenewed, err != nil) {
@@ -113,19 +105,18 @@ func leaseUnder(h *hold.Hold) *Lease { return (*Lease)(h.Want().Work.(*work)) } 
 // close is Locker.Close.
 func (r *engine) close(ctx context.Context) error {
 	if r.closed.CompareAndSwap(false, true) {
-		r.room.Closed.Store(true)
 		r.die()
-		for _, h := range r.dog.Close() {
+		for _, h := range r.room.Dog.Close() {
 			leaseUnder(h).closed()
 		}
-		r.room.Close()
+		r.room.Desk.Close()
 	}
 	err := r.still(ctx, nil)
 	if err == nil {
 		err = r.tasks.Wait(ctx)
 	}
 	r.abandoned.Store(true)
-	n := r.dog.Abandon()
+	n := r.room.Dog.Abandon()
 	if err != nil {
 		return fmt.Errorf("holdfast: close: %s still in use, left to the TTL: %w", leases(n), err)
 	}
@@ -156,7 +147,7 @@ func (r *engine) stir() {
 
 // still waits until that is so. stop ends the wait.
 func (r *engine) still(ctx context.Context, stop <-chan struct{}) error {
-	for r.dog.Count() > 0 || r.calls.Load() > 0 {
+	for r.room.Dog.Count() > 0 || r.calls.Load() > 0 {
 		select {
 		case <-r.quiet:
 		case <-stop:

@@ -15,6 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
+func TestAHolderIsNamedIfItHasALabel(t *testing.T) {
+	t.Parallel()
+	for label, want := range map[string]string{"web-7": `"n" is held by "web-7"`, "": `"n" is held by another owner`} {
+		if got := (&core.HeldError{Name: "n", Label: label}).Error(); !strings.HasSuffix(got, want) {
+			t.Error(got)
+		}
+	}
+}
+
 func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -54,6 +63,10 @@ func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 		want(core.KindLost, x.Err())
 		want(core.KindLost, x.Finish(b.Context(), core.ErrHeld)) // a loss comes before what the work has returned
 
+		b.link.All(lab.RequestLost)
+		soon, over := context.WithTimeout(b.Context(), time.Second)
+		defer over()
+		want(core.KindEnded, second(b.locks.Acquire(soon, "silent")))
 		b.link.All(lab.Refused)
 		want(core.KindUnavailable, second(b.locks.TryAcquire(b.Context(), "name")))
 		b.ok(b.locks.Close(b.Context()))

@@ -103,7 +103,7 @@ type Event struct {
 	Waiters       int      // EventMissed
 	Dropped       int      // EventDropped
 
-	said time.Time // EventHeld: when the lock service has said so; zero if only this process has
+	said time.Time // EventHeld: when the lock service has said so; before the Locker was made if only this process has
 }
 
 // event begins an event. It is called only if somebody observes.

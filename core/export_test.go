@@ -50,7 +50,7 @@ func (l *Locker) Remains() (left []string) {
 	waiting, lines := r.room.Table.Waiting()
 	say(waiting, "waiting")
 	say(lines, "lines")
-	say(r.dog.Count(), "watched")
+	say(r.room.Dog.Count(), "watched")
 	say(int(r.waiters.Load()), "waiters")
 	say(r.tasks.Count(), "goroutines under way")
 	say(int(r.calls.Load()), "calls under way")
@@ -64,12 +64,25 @@ func (x *Lease) Check(ctx context.Context) error {
 	}
 	ask := x.hold.Claim.Cleaner()
 	ask.TTL, ask.Limit = 0, x.want.Limit
-	ctx, cancel := context.WithTimeout(ctx, min(x.cfg.ttl/5, 2*time.Second))
+	ctx, cancel := context.WithTimeout(ctx, min(x.cfg.TTL/5, 2*time.Second))
 	defer cancel()
 	err := x.engine.driver.Renew(ctx, []driver.Claim{ask})[0]
 	if errors.Is(err, driver.ErrNotOwner) {
 		_, life := x.hold.Left(x.engine.clock.Read())
-		x.hold.Refresh(ctx, x.engine.port, life) // finds that out, too
+		x.hold.Refresh(ctx, x.engine.room.Port, life) // finds that out, too
 	}
 	return cmp.Or(x.Err(), err)
+}
+
+// Inners is how many leases have re-entered x and are not forgotten.
+func (x *Lease) Inners() (n int) {
+	if x.none() {
+		return 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for y := x.seen().inners; y != nil; y = y.more.next {
+		n++
+	}
+	return n
 }

@@ -49,7 +49,6 @@ func (a *acquisition) Heard(reply call.Reply) {
 	case m.Kind == driver.HeldBy:
 		a.said = reply.Now.Awake()
 		a.learn(contend.News{Held: m.Held, At: a.said})
-	case m.Kind == driver.Marked:
 	case silent(reply.Err) && a.overdue(): // it was cut short, which says nothing about the lock service
 	default:
 		a.known = a.unavailable(reply.Err)
@@ -81,21 +80,22 @@ func (a *acquisition) unavailable(err error) error {
 func (a *acquisition) Look() (known bool) {
 	v := a.engine.room.Table.Watch(contend.Key(&a.lease.want))
 	if h := v.Has; h != nil && h.Want() != &a.lease.want && (v.Held || !v.Known && a.outlived(h)) { // it is not given to this very call, which leaves
-		a.learn(here(h, a.engine.clock.Now()))
+		a.learnOf(h)
 	} else if v.Known {
 		a.learn(v.News)
 		if v.News.Held != nil {
 			a.said = v.News.At
 		}
-	} else if h := a.here; h != nil && a.held == nil { // nobody says so later
-		a.learn(here(h, a.engine.clock.Now()))
+	} else if a.here != nil { // nobody says so later
+		a.learnOf(a.here)
 	}
 	return a.held != nil || a.known != nil
 }
 
-// here is what is known of a name that h of this process has.
-func here(h *hold.Hold, now clock.Awake) contend.News {
-	return contend.News{Held: &driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, At: now}
+// learnOf takes note that h of this process has the name.
+func (a *acquisition) learnOf(h *hold.Hold) {
+	a.heldAt = a.engine.clock.Now()
+	a.held = h.Held(a.heldAt)
 }
 
 // outlived says that h began while the call waited: nobody has told it of h, and nobody has told the line anything since.
@@ -125,7 +125,7 @@ func (a *acquisition) tellLimit(n int) {
 	if n > 0 && !a.limited && a.engine.observes(EventLimited) {
 		a.limited = true
 		e := a.cfg.event(a.ctx, EventLimited, a.name)
-		e.Asked, e.Counts = a.cfg.limit, n
+		e.Asked, e.Counts = a.cfg.Limit, n
 		a.engine.tell(e)
 	}
 }
@@ -134,22 +134,12 @@ func (a *acquisition) tellLimit(n int) {
 // other processes, that wait for one another, or a part of the work that it waits for. Nobody can know that, so nothing changes for the call.
 const longWait = 3
 
-// longAfter is for how long a call waits before it is told; 0 if nobody is to be told.
-func (a *acquisition) longAfter() time.Duration {
-	if a.long || a.cfg.campaigns || !a.engine.observes(EventLongWait) {
-		return 0
+// longAt is when observers are told, if there are any.
+func (a *acquisition) longAt() clock.Awake {
+	if a.long || a.cfg.campaigns {
+		return clock.Never
 	}
-	return longWait * a.cfg.ttl
-}
-
-// untilLong fires when the call has waited for so long.
-func (a *acquisition) untilLong() (long <-chan time.Time, end func()) {
-	d := a.longAfter()
-	if d == 0 {
-		return nil, func() {}
-	}
-	timer := time.NewTimer(d - a.waitedFor())
-	return timer.C, func() { timer.Stop() }
+	return a.began.Add(longWait * a.cfg.TTL)
 }
 
 // Long implements contend.Guest: observers are told, once.

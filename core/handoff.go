@@ -35,11 +35,8 @@ func newHandoff(name string) Handoff {
 // Name returns the name that the hand-off is for.
 func (t Handoff) Name() string { return t.name }
 
-// hash is what the lock service knows the hand-off by. It is "" for the zero Handoff.
+// hash is what the lock service knows the hand-off by.
 func (t Handoff) hash() string {
-	if t.name == "" {
-		return ""
-	}
 	sum := sha256.Sum256(t.secret[:])
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:driver.HandoffWidth]
 }
@@ -155,9 +152,9 @@ func (x *Lease) leavable() error {
 // settle waits until the result of the end is known.
 func (x *Lease) settle() error {
 	x.mu.Lock()
-	known, settled := x.known, x.whenKnown()
+	settled := x.whenKnown()
 	x.mu.Unlock()
-	if !known {
+	if settled != nil {
 		<-settled
 	}
 	return x.outcome()
@@ -165,13 +162,9 @@ func (x *Lease) settle() error {
 
 // recall makes a hand-off useless: it takes the name over with it, and frees it.
 func (r *engine) recall(ctx context.Context, c *config, h Handoff) {
-	k, wish := r.desk.New(h.name), &claim.Wish{TTL: c.ttl, Handoff: h.hash()}
-	reply := r.desk.Acquire(ctx, k, wish, 0, r.clock.Read(), driver.Patience(c.ttl))
-	if reply.Err == nil {
-		r.desk.CleanNow(k, k.GiveBack(reply.Now.Awake()))
-		return
-	}
-	r.desk.CleanNow(k, k.Drop(reply.Now.Awake()))
+	k, wish := r.room.Desk.New(h.name), &claim.Wish{TTL: c.TTL, Handoff: h.hash()}
+	reply := r.room.Desk.Acquire(ctx, k, wish, 0, r.clock.Read(), driver.Patience(c.TTL))
+	r.room.Desk.CleanNow(k, k.Drop(reply.Now.Awake()))
 }
 
 // detachable checks what never changes during a lease.
@@ -188,9 +181,9 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return invalidf("Detach(0s): nobody could come in that time")
 	case x.root != x:
 		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.want.Name)
-	case x.cfg.together():
+	case x.cfg.Together():
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.want.Name)
-	case x.cfg.minHold > 0:
+	case x.cfg.MinHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.want.Name)
 	case !x.engine.can.Detach:
 		return lacks(x.engine.can, "Detach")
@@ -282,14 +275,14 @@ func (l *Locker) Attach(ctx context.Context, h Handoff, opts ...Option) (*Lease,
 		return nil, err
 	case h.name == "":
 		return nil, invalidf("Attach: the zero Handoff")
-	case cfg.together():
+	case cfg.Together():
 		return nil, invalidf("Attach: not with WithShared or WithLimit: only exclusive leases are detached")
 	case !l.engine.can.Detach:
 		return nil, lacks(l.engine.can, "Attach")
 	}
 	attach := *cfg
-	attach.handoff = h.hash()
-	x, err := l.acquire(ctx, h.name, attach.settled())
+	attach.Handoff = h.hash()
+	x, err := l.acquire(ctx, h.name, attach.settled(), cfg.wait)
 	if errors.Is(err, ErrDuplicate) { // the work is done, so nobody comes with the hand-off any more
 		r := l.engine
 		r.tasks.Go(func() { r.recall(context.WithoutCancel(ctx), cfg, h) })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -507,5 +508,44 @@ func TestDrainAndCloseAwaitAHandoffThatIsBeingSent(t *testing.T) {
 			b.Errorf("%d commands after Close", n)
 		}
 		b.free() // called back
+	})
+}
+
+func TestAnEventSaysThatADetachedNameStaysTaken(t *testing.T) {
+	t.Parallel()
+	var detached []bool
+	virtual(t, func(b *bench) {
+		_, err := b.acquire(b.locks, "name").Detach(b.Context(), keep)
+		b.ok(err)
+		b.ok(b.acquire(b.locks, "another").Release(b.Context()))
+		synctest.Wait()
+		if !slices.Equal(detached, []bool{true, false}) {
+			b.Error(detached)
+		}
+	}, observing(observer{Released: func(e core.Event) { detached = append(detached, e.Detached) }}))
+}
+
+func TestADetachThatIsNotExecutedIsKnownAtOnceAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		b.link.All(lab.Refused, lab.OpRelease)
+		_, err := x.Detach(b.Context(), keep)
+		b.is(err, core.ErrUnavailable)
+		b.link.Heal()
+		time.Sleep(ttl)
+		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+	})
+}
+
+func TestWhatCannotBeDetachedIsNotSent(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithShared())
+		b.is(x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error {
+			b.Error("sent")
+			return nil
+		}), core.ErrInvalid)
+		b.ok(x.Release(b.Context()))
 	})
 }

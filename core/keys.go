@@ -24,7 +24,7 @@ func Keys(templates ...string) string { return strings.Join(templates, "\n") }
 // because of an earlier one to somebody else.
 func (c *config) scopedBy(names []string) *config {
 	scoped := *c
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.scope, names))
-	scoped.scope = "%names-" + hex.EncodeToString(sum[:])
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.Scope, names))
+	scoped.Scope = "%names-" + hex.EncodeToString(sum[:])
 	return scoped.settled()
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 	"strings"
@@ -15,11 +16,8 @@ const (
 
 // thisProcess names this process to those who find a name held: host:pid.
 func thisProcess() string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "?"
-	}
-	return cutText(printable(strings.ReplaceAll(host, " ", "?")), maxHost) + ":" + strconv.Itoa(os.Getpid())
+	host, _ := os.Hostname() // "" if it has none
+	return cutText(printable(strings.ReplaceAll(cmp.Or(host, "?"), " ", "?")), maxHost) + ":" + strconv.Itoa(os.Getpid())
 }
 
 // labelOf is the default label.
@@ -60,7 +58,7 @@ func cutText(s string, n int) string {
 		return s
 	}
 	end := n - len(more)
-	for end > 0 && !utf8.RuneStart(s[end]) {
+	for !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end] + more

@@ -74,7 +74,7 @@ func TestTheDefaultLabelSaysWhoAndWhatFor(t *testing.T) {
 
 func TestTheDefaultLabelFitsAndIsText(t *testing.T) {
 	t.Parallel()
-	for _, operation := range []string{strings.Repeat("x", 200), strings.Repeat("é", 99), strings.Repeat("\x80", 99), strings.Repeat("\x00", 300)} {
+	for _, operation := range []string{strings.Repeat("x", 200), strings.Repeat("é", 99), strings.Repeat("\x80", 99), "\x80", strings.Repeat("\x00", 300)} {
 		got := labelOf(thisProcess(), operation)
 		if len(got) > maxDefaultLabel || !utf8.ValidString(got) || checkText("label", got, maxLabel) != nil {
 			t.Errorf("%q", got)

@@ -40,7 +40,6 @@ type Lease struct {
 	lossDue bool        // and have to be told then that it was lost
 	shut    bool        // the Locker was closed
 	known   bool        // result is valid
-	freed   bool        // of a root: the hold has ended
 	mark    bool        // of a root: the work is finished
 	open    int32       // of a root: how many leases, with itself, have not ended
 	until   clock.Awake // the last ValidUntil, once ended or lost
@@ -86,7 +85,7 @@ type group struct {
 // newLease makes a lease that has no hold yet. It calls methods of the caller's context, so call it without a mutex held.
 func newLease(ctx context.Context, r *engine, c *config, name string) *Lease {
 	x := &Lease{engine: r, cfg: c, outer: leaseOf(ctx), open: 1}
-	x.root, x.want = x, hold.Want{Terms: &c.terms, Name: name, Work: (*work)(x)}
+	x.root, x.want = x, hold.Want{Terms: &c.Terms, Name: name, Work: (*work)(x)}
 	x.work.lease, x.work.parent = x, ctx
 	return x
 }
@@ -129,7 +128,7 @@ func reasonOf(why term.Loss) Reason {
 func (x *Lease) lose(why Reason) {
 	now := x.engine.clock.Now()
 	x.mu.Lock()
-	if x.loss != nil || x.freed {
+	if x.loss != nil {
 		x.mu.Unlock()
 		return
 	}
@@ -345,9 +344,7 @@ func (x *Lease) Err() error {
 	if err := x.over(); err != nil {
 		return err
 	}
-	if h := x.root.hold; h != nil {
-		h.Check(x.engine.clock.Read()) // the watchdog's timer may be late
-	}
+	x.hold.Check(x.engine.clock.Read()) // the watchdog's timer may be late
 	return x.over()
 }
 

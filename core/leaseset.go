@@ -154,17 +154,16 @@ func (s *LeaseSet) endAll(ctx context.Context, leases []*Lease) error {
 	errs := make([]error, len(leases))
 	var others sync.WaitGroup
 	for i, x := range leases {
-		if i == 0 {
-			continue
-		}
 		others.Add(1)
-		x.engine.tasks.Go(func() {
+		end := func() {
 			defer others.Done()
 			errs[i] = x.end(ctx, false)
-		})
-	}
-	if len(leases) > 0 {
-		errs[0] = leases[0].end(ctx, false)
+		}
+		if i+1 < len(leases) {
+			x.engine.tasks.Go(end)
+		} else {
+			end()
+		}
 	}
 	others.Wait()
 	return join(errs...)
@@ -186,7 +185,7 @@ func (s *LeaseSet) giveBack(ctx context.Context) {
 	}
 	for _, x := range s.leases {
 		if x.root == x {
-			x.hold.Claim.Forgo()
+			x.hold.Forgo()
 		}
 	}
 	_ = s.end(ctx, false) // told to observer and log
@@ -238,7 +237,7 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	}
 	given := names
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	if cfg.dedup > 0 && len(names) > 1 {
+	if cfg.Dedup > 0 && len(names) > 1 {
 		cfg = cfg.scopedBy(given)
 	}
 	l.engine.call()
@@ -284,7 +283,7 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 		}
 	}()
 	for i, name := range g.names {
-		x, err := g.locker.acquire(s.work, name, g.turn(i, name))
+		x, err := g.locker.acquire(s.work, name, g.turn(i), g.budget(name))
 		if err != nil {
 			returned = true
 			s.giveBack(g.ctx)
@@ -312,15 +311,15 @@ func (g *multiAcquire) begin(s *LeaseSet) (lost string) {
 			continue
 		}
 		left, life := x.hold.Left(r.clock.Read())
-		enough := life / 2
-		if g.cfg.noRenewal {
+		enough := max(life/2, g.cfg.TTL/3)
+		if g.cfg.NoRenewal {
 			enough = life // all of it counts from now
 		}
-		if left <= enough || left < g.cfg.ttl/3 {
+		if left <= enough {
 			renewals.Add(1)
 			r.tasks.Go(func() {
 				defer renewals.Done()
-				x.hold.Refresh(g.ctx, r.port, max(enough, g.cfg.ttl/3))
+				x.hold.Refresh(g.ctx, r.room.Port, enough)
 			})
 		}
 	}
@@ -333,8 +332,8 @@ func (g *multiAcquire) begin(s *LeaseSet) (lost string) {
 			}
 			continue
 		}
-		x.hold.Turn(now, g.cfg.terms.Turn)
-		if left, _ := x.hold.Left(now); !x.live() || left < g.cfg.ttl/3 {
+		x.hold.Turn(now, g.cfg.Turn)
+		if left, _ := x.hold.Left(now); left < g.cfg.TTL/3 {
 			return x.want.Name
 		}
 	}
@@ -345,33 +344,33 @@ func (g *multiAcquire) waited() time.Duration { return g.locker.engine.clock.Now
 
 // failed is the result of a round whose next acquire ended with err, under ctx.
 func (g *multiAcquire) failed(ctx context.Context, err error) error {
-	if g.ctx.Err() != nil || !errors.Is(err, context.Canceled) {
-		return err
-	}
-	cause := context.Cause(ctx)
-	if lost, ok := errors.AsType[*LostError](cause); ok {
+	lost, ok := errors.AsType[*LostError](context.Cause(ctx))
+	if ok && g.ctx.Err() == nil && errors.Is(err, context.Canceled) {
 		return g.again(lost.Name)
-	}
-	if errors.Is(cause, ErrClosed) {
-		return ErrClosed
 	}
 	return err
 }
 
-// turn is how to ask for one name: within what is left of the budget, or once. Only the first name has the marker. Until the set
-// is whole, each lease is renewed, and none has a limit of time.
-func (g *multiAcquire) turn(i int, name string) *config {
-	c := *g.cfg
+// budget is how long to wait for one name: for what is left, or not at all.
+func (g *multiAcquire) budget(name string) time.Duration {
 	switch {
 	case !g.mayWait(name):
-		c.wait = 0
-	case c.wait != WaitForever:
-		c.wait = max(0, c.wait-g.waited())
+		return 0
+	case g.cfg.wait == WaitForever:
+		return WaitForever
+	default:
+		return max(0, g.cfg.wait-g.waited())
 	}
-	c.maxHold = 0
-	c.noRenewal = false
+}
+
+// turn is how to ask for one name. Only the first one has the marker. Until the set is whole, each lease is renewed, and none has a
+// limit of time.
+func (g *multiAcquire) turn(i int) *config {
+	c := *g.cfg
+	c.Turn.MaxHold = 0
+	c.NoRenewal = false
 	if i > 0 {
-		c.dedup = 0
+		c.Dedup = 0
 	}
 	return c.settled()
 }

@@ -114,6 +114,31 @@ func TestALossOfOneOfSeveralNamesIsALossOfTheLease(t *testing.T) {
 	})
 }
 
+func TestASetIsStoppedOnceItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		s, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithMaxHold(time.Second))
+		b.ok(err)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if lost, ok := errors.AsType[*core.LostError](context.Cause(s.Context())); !ok || lost.Reason != core.ReasonMaxHold {
+			b.Error(context.Cause(s.Context()))
+		}
+		b.is(s.Release(b.Context()), core.ErrLost)
+	})
+}
+
+func TestASetOfWhichOneIsReleasedIsReleased(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		s, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"})
+		b.ok(err)
+		b.ok(s.Lease("a").Release(b.Context()))
+		b.is(s.Err(), core.ErrReleased)
+		b.ok(s.Release(b.Context()))
+	})
+}
+
 func TestTheNameWithTheLeastTimeCounts(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

@@ -14,11 +14,6 @@ import (
 type Locker struct {
 	engine *engine
 	cfg    *config
-	once   *config // cfg, for TryAcquire
-}
-
-func newLocker(r *engine, cfg *config) *Locker {
-	return &Locker{r, cfg, cfg.once()}
 }
 
 // New returns a Locker on the given backend. It does no I/O. It returns [ErrInvalid] if an option,
@@ -37,7 +32,7 @@ func New(d driver.Driver, opts ...NewOption) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLocker(newEngine(d, cfg), cfg), nil
+	return &Locker{newEngine(d, cfg), cfg}, nil
 }
 
 // With returns a Locker of the same lock service with other defaults. It shares everything else
@@ -48,7 +43,7 @@ func (l *Locker) With(opts ...Option) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLocker(l.engine, cfg), nil
+	return &Locker{l.engine, cfg}, nil
 }
 
 var errNoLocker = invalidf("Locker: nil, or not made by New")
@@ -72,7 +67,7 @@ func (l *Locker) Dedup() (window time.Duration, scope string) {
 	if l.none() {
 		return 0, ""
 	}
-	return l.cfg.dedup, l.cfg.scope
+	return l.cfg.Dedup, l.cfg.Scope
 }
 
 // Wait returns what New and With were told by [WithWait], for middleware. The default is [WaitForever].

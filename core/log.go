@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/call"
 )
 
 // logPause is the shortest time after which the log says again that the lock service comes and
@@ -153,7 +152,7 @@ func (b *operatorLog) longWait(e Event) {
 // drop says that events were not told. Lines of this log may be among them.
 func (b *operatorLog) drop(events int, now time.Time) {
 	b.dropped += events
-	if b.dropped == 0 || now.Before(b.tellDropped) {
+	if now.Before(b.tellDropped) {
 		return
 	}
 	b.log(context.Background(), slog.LevelWarn,
@@ -163,8 +162,8 @@ func (b *operatorLog) drop(events int, now time.Time) {
 
 // panicked says once for each place that a function of an observer fails.
 func (b *operatorLog) panicked(e Event) {
-	p, ok := e.Err.(*panicError) //nolint:errorlint // our own, as it is
-	if !ok || b.broken[p.at] {
+	p := e.Err.(*panicError) //nolint:errorlint,forcetypeassert // our own, as it is
+	if b.broken[p.at] {
 		return
 	}
 	if b.broken == nil {
@@ -270,7 +269,7 @@ func unavailability(err error) string {
 		return "no connection to it could be had"
 	case errors.Is(err, driver.ErrNotSent): // also a dial that takes too long
 		return "it refused the command, or no connection to it could be had"
-	case errors.Is(err, errNoAnswer), errors.Is(err, call.ErrNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver),
+	case errors.Is(err, errNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver),
 		ok && slow.Timeout():
 		return "it did not answer in time"
 	case errors.Is(err, driver.ErrCannotAnswer):

@@ -40,7 +40,7 @@ func count(t *testing.T, text string, wanted map[string]int) {
 func TestTheLogIsOnByDefaultAndNilTurnsItOff(t *testing.T) { //nolint:paralleltest // see above
 	before := slog.Default()
 	defer slog.SetDefault(before)
-	for what, opts := range map[string][]core.NewOption{"default": nil, "nil": {core.WithLogger(nil)}} {
+	for what, opts := range map[string][]core.NewOption{"default": nil, "nil": {core.WithLogger(nil), core.WithObserver(func(core.Event) {})}} {
 		var out bytes.Buffer
 		virtual(t, func(b *bench) {
 			slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil))) // after New
@@ -242,4 +242,47 @@ func TestARefusalOfThisProcessIsNoAnswerOfTheService(t *testing.T) {
 		b.ok(y.Release(b.Context()))
 	})
 	count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "failures=2": 1})
+}
+
+func TestTheLogSaysThatWorkGoesOnWithoutTheServiceAndWhenThatIsOver(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	falling(t, func(b *bench) {
+		for _, fate := range []lab.Fate{lab.Refused, lab.Refused, lab.Delivered, lab.Delivered} { // a probe goes with the third
+			b.link.All(fate)
+			b.ok(b.acquire(b.localOnly(), "name").Release(b.Context()))
+			time.Sleep(2 * time.Second)
+		}
+	}, core.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+	count(t, out.String(), map[string]int{"exclusive in this process only": 1, "available again": 1, "level=": 2})
+}
+
+func TestAServiceThatComesAndGoesIsTwoLines(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		for range 3 {
+			b.link.All(lab.Refused)
+			_, err := b.locks.TryAcquire(b.Context(), "name")
+			b.is(err, core.ErrUnavailable)
+			synctest.Wait()
+			b.link.All(lab.Delivered)
+			b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+			time.Sleep(time.Second)
+		}
+	})
+	count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "level=": 2})
+}
+
+func TestALineSaysHowManyOthersWereLeftOut(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		for _, n := range []int{1, 1, 3, 1} {
+			for range n {
+				<-b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithTTL(time.Second)).Context().Done()
+				b.store.Lose("name")
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+	count(t, text, map[string]int{"lease lost": 4, "more=": 1, "more=2": 1})
 }

@@ -172,3 +172,29 @@ func TestProcessesThatWaitForOneAnotherBothTell(t *testing.T) {
 		two.is(b, 0, "a", "one", "b")
 	}, one.observer(), core.WithLabel("one"))
 }
+
+func TestWhoWaitsForLessIsToldEarlierThoughItComesLater(t *testing.T) {
+	t.Parallel()
+	l := new(long)
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		x := b.acquire(b.other(), "name")
+		var waits sync.WaitGroup
+		for _, ttl := range []time.Duration{30 * time.Second, time.Second, 30 * time.Second} {
+			waits.Go(func() {
+				_, err := b.locks.Acquire(ctx, "name", core.WithTTL(ttl))
+				b.is(err, context.Canceled)
+			})
+			synctest.Wait()
+		}
+		time.Sleep(3*time.Second - 1)
+		l.are(b, 0)
+		time.Sleep(time.Nanosecond)
+		l.are(b, 1)
+		time.Sleep(90 * time.Second)
+		l.are(b, 3)
+		cancel()
+		waits.Wait()
+		b.ok(x.Release(b.Context()))
+	}, l.observer())
+}

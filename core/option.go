@@ -53,10 +53,9 @@ func apply[O NewOption](c *config, opts []O) {
 
 func defaults() config {
 	process := thisProcess()
-	return config{
-		ttl: defaultTTL, wait: WaitForever, process: process, label: labelOf(process, ""),
-		maxLeases: defaultMaxLeases, maxWaiters: defaultMaxWaiters,
-	}
+	c := config{wait: WaitForever, process: process, maxLeases: defaultMaxLeases, maxWaiters: defaultMaxWaiters}
+	c.TTL, c.Label = defaultTTL, labelOf(process, "")
+	return c
 }
 
 // with returns c changed by opts, and checked against what this backend can do.
@@ -67,7 +66,7 @@ func with[O NewOption](c *config, opts []O, can driver.Capabilities) (*config, e
 		return nil, next.err
 	}
 	if !next.labelled && next.operation != c.operation {
-		next.label = labelOf(next.process, next.operation)
+		next.Label = labelOf(next.process, next.operation)
 	}
 	if err := next.relations(can); err != nil {
 		return nil, err
@@ -85,7 +84,7 @@ const WaitForever time.Duration = math.MaxInt64
 // watchdog renews the lease, so the TTL does not have to cover the work: choose how long a crash
 // may block others. The TTL does not limit how long a lease is held; [WithMaxHold] does.
 func WithTTL(d time.Duration) Option {
-	return optionFunc(func(c *config) { c.ttl = c.duration("WithTTL", d) })
+	return optionFunc(func(c *config) { c.TTL = c.duration("WithTTL", d) })
 }
 
 // WithWait sets the wait budget of Acquire, Do, DoValue and Wrap: how long they wait for a name
@@ -112,14 +111,14 @@ func WithWait(d time.Duration) Option {
 func WithRenewEvery(d time.Duration) Option {
 	return optionFunc(func(c *config) {
 		c.renewEvery = c.duration("WithRenewEvery", d)
-		c.noRenewal = false
+		c.NoRenewal = false
 	})
 }
 
 // WithoutRenewal turns the watchdog off: the lease ends when its TTL is over, whatever the work
 // does. By default the watchdog is on, and a later [WithRenewEvery] turns it on again.
 func WithoutRenewal() Option {
-	return optionFunc(func(c *config) { c.noRenewal = true })
+	return optionFunc(func(c *config) { c.NoRenewal = true })
 }
 
 // WithMaxHold limits how long a lease is held, counted from the grant. After that time its context
@@ -129,7 +128,7 @@ func WithoutRenewal() Option {
 // The default, which 0 also means, is no limit, everywhere.
 func WithMaxHold(d time.Duration) Option {
 	return optionFunc(func(c *config) {
-		c.maxHold = c.duration("WithMaxHold", d)
+		c.Turn.MaxHold = c.duration("WithMaxHold", d)
 	})
 }
 
@@ -145,7 +144,7 @@ func WithMaxHold(d time.Duration) Option {
 // It does not change how long the lease is trusted, and it has no effect in a re-entry.
 // [WithShared] and [WithLimit] with it are [ErrInvalid].
 func WithMinHold(d time.Duration) Option {
-	return optionFunc(func(c *config) { c.minHold = c.duration("WithMinHold", d) })
+	return optionFunc(func(c *config) { c.MinHold = c.duration("WithMinHold", d) })
 }
 
 // WithShared asks for the read side of a read-write lock. Any number of shared leases can hold the
@@ -160,7 +159,7 @@ func WithMinHold(d time.Duration) Option {
 // lease exclusive again. Inside an exclusive lease you can re-enter its name with WithShared.
 // Inside a shared lease you cannot re-enter it without: that is [ErrInvalid].
 func WithShared() Option {
-	return optionFunc(func(c *config) { c.shared, c.limit = true, 0 })
+	return optionFunc(func(c *config) { c.Limit = driver.Readers })
 }
 
 // WithLimit makes the name a semaphore: up to n leases with it hold the name together, never beside
@@ -178,7 +177,7 @@ func WithLimit(n int) Option {
 		if n < 1 || n > maxLimit {
 			c.check(invalidf("WithLimit(%d): not between 1 and %d", n, maxLimit))
 		}
-		c.shared, c.limit = false, n
+		c.Limit = n
 	})
 }
 
@@ -190,7 +189,7 @@ func WithLimit(n int) Option {
 // at-least-once, not exactly-once: work that crashes after its effect and before the marker runs
 // again.
 func WithDedup(window time.Duration) Option {
-	return optionFunc(func(c *config) { c.dedup = c.duration("WithDedup", window) })
+	return optionFunc(func(c *config) { c.Dedup = c.duration("WithDedup", window) })
 }
 
 // WithDedupScope names what [WithDedup] counts as the same work, so that "pay" and "refund" of one
@@ -201,7 +200,7 @@ func WithDedup(window time.Duration) Option {
 // in core. The limit is 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
-		c.scope = s
+		c.Scope = s
 		c.check(checkText("WithDedupScope", s, maxScope))
 	})
 }
@@ -256,7 +255,7 @@ func OnUnavailable(p UnavailablePolicy) Option {
 // off. The limit is 256 bytes of UTF-8 without control characters.
 func WithLabel(s string) Option {
 	return optionFunc(func(c *config) {
-		c.label, c.labelled = s, true
+		c.Label, c.labelled = s, true
 		c.check(checkText("WithLabel", s, maxLabel))
 	})
 }

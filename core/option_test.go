@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -109,6 +110,15 @@ func TestOptionsStandInTheirPlace(t *testing.T) {
 	})
 }
 
+func TestARenewalHasAThirdOfTheTTLForItsAnswer(t *testing.T) {
+	t.Parallel()
+	for every, ok := range map[time.Duration]bool{2 * time.Second: true, 2*time.Second + time.Millisecond: false} {
+		if _, err := core.New(memlock.New(), core.WithTTL(3*time.Second), core.WithRenewEvery(every)); (err == nil) != ok {
+			t.Errorf("every %s: %v", every, err)
+		}
+	}
+}
+
 func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -184,5 +194,14 @@ func TestDedupAndWaitAreWhatNewAndWithHaveChosen(t *testing.T) {
 	}
 	if plain.Wait() != core.WaitForever || derived.Wait() != time.Minute {
 		t.Errorf("wait %s, %s", plain.Wait(), derived.Wait())
+	}
+}
+
+func TestAnObserverThatIsNoFunctionIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, opt := range []core.NewOption{core.WithObserver(nil), core.WithWorkContext(nil)} {
+		if _, err := core.New(memlock.New(), opt); !errors.Is(err, core.ErrInvalid) {
+			t.Error(err)
+		}
 	}
 }

@@ -81,7 +81,7 @@ func sorted(p *inspect.ProcessInfo) inspect.ProcessInfo {
 
 // watched adds the leases of the names that are wanted.
 func (o own) watched(r *engine, wanted func(name string) bool) {
-	for _, h := range r.dog.All() {
+	for _, h := range r.room.Dog.All() {
 		if wanted(h.Claim.Name) {
 			o.lease(h)
 		}
@@ -95,7 +95,7 @@ func (o own) waiting(r *engine, lines []queue.Seen[contend.Waiting, *hold.Hold])
 		for _, w := range line.Wait {
 			x := (*Lease)(w.Want.Work.(*work)) //nolint:forcetypeassert // want has set it
 			p := o.of(x.want.Name)
-			p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.label, Template: x.cfg.template, Waited: now.Sub(w.Began)})
+			p.Waiters = append(p.Waiters, inspect.OwnWaiter{Label: x.cfg.Label, Template: x.cfg.template, Waited: now.Sub(w.Began)})
 		}
 	}
 }
@@ -105,22 +105,22 @@ func (o own) waiting(r *engine, lines []queue.Seen[contend.Waiting, *hold.Hold])
 func (o own) lease(h *hold.Hold) {
 	x := leaseUnder(h)
 	x.mu.Lock()
-	over := x.freed || x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
+	over := x.open == 0 || x.loss != nil && x.loss.Reason != ReasonMaxHold
 	x.mu.Unlock()
 	if over {
 		return
 	}
 	now := x.engine.clock.Read()
 	of := inspect.OwnLease{
-		Label: x.cfg.label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: h.Fence(),
+		Label: x.cfg.Label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: h.Fence(),
 		HeldFor: now.Up().Sub(h.Begun()), Remaining: h.Remaining(now.Awake()),
 	}
 	switch {
 	case h.Claim.Outage() != nil:
 		of.Kind = inspect.HoldDegraded
-	case x.cfg.shared:
+	case x.cfg.Limit == driver.Readers:
 		of.Kind = inspect.HoldShared
-	case x.cfg.limit > 1:
+	case x.cfg.Limit > 1:
 		of.Kind = inspect.HoldLimited
 	}
 	p := o.of(x.want.Name)

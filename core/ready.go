@@ -53,16 +53,14 @@ func (l *Locker) Ready(ctx context.Context) error {
 
 // takeAndGiveBack locks and frees readyName, and returns why that is not possible.
 func (r *engine) takeAndGiveBack(ctx context.Context, c *config) error {
-	k, wish, now := r.desk.New(readyName), &claim.Wish{TTL: c.ttl}, r.clock.Read()
-	bound := driver.Patience(c.ttl)
-	reply := r.desk.Acquire(ctx, k, wish, 0, now, bound)
-	switch reply.Meaning().Kind {
-	case driver.Done:
-	case driver.HeldBy:
-		r.desk.Clean(k, k.Drop(reply.Now.Awake()))
-		return nil
-	default:
-		r.desk.Clean(k, k.Drop(reply.Now.Awake()))
+	k, wish, now := r.room.Desk.New(readyName), &claim.Wish{TTL: c.TTL}, r.clock.Read()
+	bound := driver.Patience(c.TTL)
+	reply := r.room.Desk.Acquire(ctx, k, wish, 0, now, bound)
+	if kind := reply.Meaning().Kind; kind != driver.Done {
+		r.room.Desk.Clean(k, k.Drop(reply.Now.Awake()))
+		if kind == driver.HeldBy {
+			return nil
+		}
 		return reply.Err
 	}
 	given := make(chan call.Reply, 1)
@@ -70,10 +68,9 @@ func (r *engine) takeAndGiveBack(ctx context.Context, c *config) error {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	r.tasks.Go(func() {
-		reply := r.desk.Release(context.WithoutCancel(ctx), k.Release(wish, claim.Left{}), r.clock.Read(), left)
-		clean := k.GiveBack(reply.Now.Awake())
-		clean.Once = !reply.Meaning().Answered()
-		r.desk.Clean(k, clean)
+		reply := r.room.Desk.Release(context.WithoutCancel(ctx), k.Release(wish, claim.Left{}), r.clock.Read(), left)
+		k.Cleaned(reply.Meaning(), 0)
+		r.room.Desk.Clean(k, k.Drop(reply.Now.Awake()))
 		given <- reply
 	})
 	select {

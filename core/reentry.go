@@ -25,7 +25,7 @@ func (r *engine) outer(ctx context.Context, name string) *Lease {
 //
 // The result is nil, without an error, if x has ended before its slot came free.
 func (a *acquisition) reenter(x *Lease) (*Lease, error) {
-	if a.cfg.dedup > 0 {
+	if a.cfg.Dedup > 0 {
 		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
 	}
 	if !x.root.cfg.covers(a.cfg) {
@@ -39,7 +39,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 		return nil, err
 	}
 	root.mu.Lock()
-	if root.loss != nil || x.ended || root.freed {
+	if root.loss != nil || x.ended {
 		root.mu.Unlock()
 		inner.leaveSlot()
 		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
@@ -57,7 +57,7 @@ var errOtherKind = invalidf("the name is re-entered, and its lease is neither ex
 // siblings are readers too.
 func (a *acquisition) takeSlot(inner *Lease) error {
 	root := inner.root
-	if root.cfg.shared {
+	if root.cfg.Limit == driver.Readers {
 		return nil
 	}
 	root.mu.Lock()
@@ -74,8 +74,8 @@ func (a *acquisition) takeSlot(inner *Lease) error {
 	default:
 	}
 	a.heldAt = a.engine.clock.Now()
-	a.held = &driver.Held{Label: root.cfg.label, Remaining: root.hold.Remaining(a.heldAt)}
-	if a.once() {
+	a.held = root.hold.Held(a.heldAt)
+	if a.budget == 0 {
 		return a.overBudget()
 	}
 	return a.waitForSlot(slot)
@@ -83,49 +83,42 @@ func (a *acquisition) takeSlot(inner *Lease) error {
 
 func (a *acquisition) waitForSlot(slot chan<- struct{}) error {
 	a.beginWait()
-	var budget <-chan time.Time
-	if a.cfg.wait != WaitForever {
-		timer := time.NewTimer(a.cfg.wait - a.waitedFor())
-		defer timer.Stop()
-		budget = timer.C
-	}
-	long, end := a.untilLong()
-	defer end()
+	budget := time.NewTimer(a.budget - a.waitedFor())
+	defer budget.Stop()
+	long := time.NewTimer(a.longAt().Sub(a.engine.clock.Now()))
+	defer long.Stop()
 	drain := a.engine.accept.Done()
-	var outer <-chan struct{}
 	for {
+		if err := a.Gone(); err != nil {
+			return a.why(err)
+		}
 		select {
 		case slot <- struct{}{}:
 			return nil
-		case <-long:
+		case <-long.C:
 			a.Long()
-		case <-budget:
+		case <-budget.C:
 			return a.overBudget()
 		case <-a.ctx.Done():
-			return a.ended()
 		case <-a.engine.life.Done():
-			return ErrClosed
 		case <-drain:
-			if outer, drain = a.under(), nil; outer == nil {
-				return a.why(ErrDraining)
-			}
-		case <-outer:
-			if outer = a.under(); outer == nil {
-				return a.why(ErrDraining)
-			}
+			drain = nil
+		case <-a.Until():
 		}
 	}
 }
 
-// leaveSlot lets the next sibling in, if x has a slot.
+// leaveSlot lets the next sibling in, if x has a slot, and forgets x.
 func (x *Lease) leaveSlot() {
-	if x.root == x || x.more.turn == nil {
+	if x.root == x {
 		return
 	}
-	<-x.more.turn
+	if x.more.turn != nil {
+		<-x.more.turn
+	}
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
-	for p := &x.root.more.inners; *p != nil; p = &(*p).more.next {
+	for p := &x.root.rare().inners; *p != nil; p = &(*p).more.next {
 		if *p == x {
 			*p = x.more.next
 			return

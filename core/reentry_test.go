@@ -165,3 +165,71 @@ func TestACompletionWaitsForTheInnerLease(t *testing.T) {
 		b.is(err, core.ErrDuplicate)
 	})
 }
+
+func TestATryInsideALeaseDoesNotWaitForASibling(t *testing.T) {
+	t.Parallel()
+	waits := 0
+	virtual(t, func(b *bench) {
+		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
+			return b.locks.Do(ctx, "name", func(context.Context) error {
+				_, err := b.locks.TryAcquire(ctx, "name")
+				b.is(err, core.ErrHeld)
+				synctest.Wait()
+				if waits > 0 {
+					b.Errorf("%d wait", waits)
+				}
+				_, err = b.locks.Acquire(ctx, "name", core.WithWait(time.Second))
+				b.is(err, core.ErrHeld)
+				return nil
+			})
+		}))
+		synctest.Wait()
+		if waits != 1 {
+			b.Errorf("%d wait", waits)
+		}
+	}, observing(observer{Waiting: func(core.Event) { waits++ }}))
+}
+
+// Whoever finds that the lease has ended that it was to re-enter lets the next one find that out.
+func TestSiblingsOfALeaseThatHasEndedAskForTheName(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		inside := context.WithoutCancel(x.Context())
+		y, err := b.locks.TryAcquire(inside, "name")
+		b.ok(err)
+		var siblings sync.WaitGroup
+		for range 3 {
+			siblings.Go(func() {
+				z, err := b.locks.Acquire(inside, "name", core.WithWait(ttl))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				b.ok(z.Release(b.Context()))
+			})
+		}
+		synctest.Wait()
+		b.ok(x.Release(b.Context()))
+		b.ok(y.Release(b.Context()))
+		siblings.Wait()
+	})
+}
+
+func TestALeaseForgetsThoseThatHaveReenteredItAndEnded(t *testing.T) {
+	t.Parallel()
+	for _, opts := range [][]core.Option{nil, {core.WithShared()}} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.locks, "name", opts...)
+			for range 10 {
+				y, err := b.locks.TryAcquire(x.Context(), "name", opts...)
+				b.ok(err)
+				b.ok(y.Release(b.Context()))
+			}
+			if n := x.Inners(); n != 0 {
+				b.Errorf("%d are kept", n)
+			}
+			b.ok(x.Release(b.Context()))
+		})
+	}
+}

@@ -18,8 +18,8 @@ func (a *acquisition) why(err error) error {
 	if p, ok := errors.AsType[*call.Panic](err); ok {
 		panic(p.Value)
 	}
-	if held, ok := errors.AsType[*contend.Held](err); ok {
-		a.held, a.heldAt = held.Held, a.engine.clock.Now()
+	if held, ok := errors.AsType[*driver.Held](err); ok {
+		a.held, a.heldAt = held, a.engine.clock.Now()
 		return a.heldError()
 	}
 	if d, ok := errors.AsType[*driver.Duplicate](err); ok {
@@ -41,7 +41,7 @@ func (a *acquisition) why(err error) error {
 	}
 }
 
-// overBudget is the error for the end of the wait budget.
+// overBudget is the error for the end of the wait budget: what is known by then.
 func (a *acquisition) overBudget() error {
 	switch {
 	case a.held != nil:
@@ -68,14 +68,7 @@ func (a *acquisition) ended() error {
 	if over == nil { // there are contexts that do not keep their deadlines
 		over = context.DeadlineExceeded
 	}
-	switch {
-	case a.held != nil:
-		return &endedError{over, a.heldError()}
-	case a.known != nil:
-		return &endedError{over, a.known}
-	default:
-		return &endedError{over, &unavailableError{"acquire", a.name, errNotAsked}}
-	}
+	return &endedError{over, a.overBudget()}
 }
 
 // heldError is the error for a name that has a holder. It says so if that is another call of this

@@ -134,3 +134,45 @@ func TestALeaseIsAcquiredBeforeItIsLost(t *testing.T) {
 		t.Errorf("%q", told)
 	}
 }
+
+func TestWorkThatOnlyAsksLearnsThatItsCallerHasGone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		b.is(b.locks.Do(ctx, "name", func(ctx context.Context) error {
+			b.ok(ctx.Err())
+			cancel()
+			return ctx.Err()
+		}), context.Canceled)
+	})
+}
+
+// curious is a context whose caller asks for its end on the way.
+type curious struct {
+	context.Context
+
+	asks func()
+}
+
+func (c *curious) Done() <-chan struct{} {
+	if asks := c.asks; asks != nil {
+		c.asks = nil
+		asks()
+	}
+	return c.Context.Done()
+}
+
+func TestAllWhoAskForTheEndOfTheWorkAtOnceAreToldOfTheSame(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx := &curious{Context: b.Context()}
+		b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
+			var inner <-chan struct{}
+			ctx.asks = func() { inner = work.Done() }
+			if outer := work.Done(); inner == nil || outer != inner {
+				b.Error("two ends of one context")
+			}
+			return nil
+		}))
+	})
+}

@@ -1,6 +1,6 @@
 // Command mutants breaks the engine and the adapters in small ways, one at a time, and asks whether a test notices:
 //
-//	mutants [-n 300] [-seed N] [-file PART] [-list]
+//	mutants [-n 300] [-seed N] [-file PLACES] [-keys FILE] [-light 10s] [-list]
 //
 // Every condition becomes true, false, and wrong at its bound; every call statement and defer is left out. All mutants
 // are compiled once, each behind a switch (package mutant), on an overlay: the tree stays as it is. Each test runs once
@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ var (
 
 	packages = []string{
 		"core/internal/call", "core/internal/callctx", "core/internal/claim", "core/internal/clock", "core/internal/contend",
-		"core/internal/hold", "core/internal/look", "core/internal/queue", "core/internal/sweep", "core/internal/tasks",
+		"core/internal/explore", "core/internal/hold", "core/internal/look", "core/internal/queue", "core/internal/sweep", "core/internal/tasks",
 		"core/internal/term", "core/internal/watchdog", "core", "core/fallback", "core/operate", "core/adapter", "core/fence",
 		"core/coalesce", "httpmw", "grpcmw", "taskmw",
 	}
@@ -48,12 +49,15 @@ func main() {
 	log.SetPrefix("mutants: ")
 	n := flag.Int("n", 300, "how many mutants to try; 0 tries all")
 	seed := flag.Uint64("seed", uint64(time.Now().Unix()/86400), "which ones; another each day unless given") //nolint:gosec // G115: not negative
-	file := flag.String("file", "", "only mutants whose place contains this")
+	file := flag.String("file", "", "only mutants whose place this regular expression matches")
+	keys := flag.String("keys", "", "only the mutants that this file has, as -list prints them")
+	light := flag.Duration("light", time.Hour, "leave out tests that take longer")
 	list := flag.Bool("list", false, "list the mutants and try none")
 	root := flag.String("root", "..", "the repository's folder")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	complaints, err := mutants(ctx, *root, *n, *seed, *file, *list)
+	b := &bench{root: *root, light: *light}
+	complaints, err := b.mutants(ctx, *n, *seed, *file, *keys, *list)
 	stop()
 	if err != nil {
 		log.Fatal(err)
@@ -63,23 +67,23 @@ func main() {
 	}
 }
 
-func mutants(ctx context.Context, root string, n int, seed uint64, file string, list bool) (int, error) {
-	root, err := filepath.Abs(root)
-	if err != nil {
+func (b *bench) mutants(ctx context.Context, n int, seed uint64, file, keys string, list bool) (_ int, err error) {
+	if b.root, err = filepath.Abs(b.root); err != nil {
 		return 0, err
 	}
-	temp, err := os.MkdirTemp("", "mutants")
-	if err != nil {
+	if b.temp, err = os.MkdirTemp("", "mutants"); err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(temp) //nolint:errcheck // the system cleans up as well
-	b := &bench{root: root, temp: temp}
+	defer os.RemoveAll(b.temp) //nolint:errcheck // the system cleans up as well
 	all, err := b.overlay(packages)
 	if err != nil {
 		return 0, err
 	}
 	reasons, complaints := explained(all)
-	chosen := slices.DeleteFunc(slices.Clone(all), func(c *change) bool { return !strings.Contains(c.place, file) })
+	chosen, err := wanted(all, file, keys)
+	if err != nil {
+		return 0, err
+	}
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: the same mutants for the same seed
 	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	if n > 0 {
@@ -109,6 +113,18 @@ func mutants(ctx context.Context, root string, n int, seed uint64, file string, 
 	return complaints + b.leftOut + verdict(chosen, reasons), ctx.Err()
 }
 
+// wanted are the mutants at the places that match, of those that the file of keys has, if there is one.
+func wanted(all []*change, file, keys string) ([]*change, error) {
+	places, err := regexp.Compile(file)
+	if err != nil || keys == "" {
+		return slices.DeleteFunc(slices.Clone(all), func(c *change) bool { return err == nil && !places.MatchString(c.place) }), err
+	}
+	named, err := os.ReadFile(keys) //nolint:gosec // G304: a file that the caller names
+	return slices.DeleteFunc(slices.Clone(all), func(c *change) bool {
+		return !places.MatchString(c.place) || !bytes.Contains(named, []byte("\t"+c.key()+"\n"))
+	}), err
+}
+
 // verdict prints how many had which end, and returns how many need a test, a reason, or none any more.
 func verdict(chosen []*change, reasons map[string]string) int {
 	complaints, count := 0, map[string]int{}
@@ -131,13 +147,13 @@ func verdict(chosen []*change, reasons map[string]string) int {
 	return complaints
 }
 
-// needed are the packages whose tests may judge the chosen mutants: their own, and core for what is below core.
+// needed are the packages whose tests may judge the chosen mutants: their own, and core and the explorer for what is below core.
 func needed(chosen []*change) []string {
 	dirs := map[string]bool{}
 	for _, c := range chosen {
 		dirs[c.dir] = true
 		if strings.HasPrefix(c.dir, "core/internal/") {
-			dirs["core"] = true
+			dirs["core"], dirs["core/internal/explore"] = true, true
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(packages), func(dir string) bool { return !dirs[dir] })

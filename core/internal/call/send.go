@@ -136,18 +136,7 @@ func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Rea
 		case <-timer.C:
 		}
 	}
-	return p.leave(answer, left, asked)
-}
-
-// leave leaves a call behind, unless its outcome is there.
-func (p *Port) leave(answer <-chan Reply, left chan<- struct{}, asked clock.Reading) Reply {
 	p.hung.Add(1)
-	select {
-	case r := <-answer: // it waits already
-		p.hung.Add(-1)
-		return r
-	default:
-		close(left)
-		return Reply{Err: ErrNoAnswer, Asked: asked, Now: p.Clock.Read()}
-	}
+	close(left)
+	return Reply{Err: ErrNoAnswer, Asked: asked, Now: p.Clock.Read()}
 }

@@ -52,7 +52,7 @@ func (t *Tries) inline(ctx context.Context, now clock.Awake) bool {
 }
 
 // Next says how long to wait for the next answer, after a pause; 0 means not to send again. r is the outcome so far. In
-// the end it is what an earlier answer has said, if the last one is silence.
+// the end it is what an earlier answer has said, if the last one is silence; its Now is after the pause.
 func (t *Tries) Next(ctx context.Context, r *Reply) time.Duration {
 	if r.Err == nil {
 		return 0
@@ -70,7 +70,8 @@ func (t *Tries) Next(ctx context.Context, r *Reply) time.Duration {
 	}
 	t.sends++
 	t.pause *= 4
-	if t.inline(ctx, r.Now.Awake().Add(wait)) {
+	r.Now = t.port.Clock.Read()
+	if t.inline(ctx, r.Now.Awake()) {
 		left = min(left, quickPatience)
 	}
 	return left

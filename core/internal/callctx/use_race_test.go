@@ -43,3 +43,39 @@ func TestAContextWhoseTimeRanOutIsNobodyElses(t *testing.T) {
 		}
 	})
 }
+
+func TestAnyUseAfterTheCallIsFound(t *testing.T) {
+	t.Parallel()
+	p := new(Pool)
+	for what, uses := range map[string]func(ctx context.Context){
+		"Deadline": func(ctx context.Context) { ctx.Deadline() },
+		"Done":     func(ctx context.Context) { ctx.Done() },
+		"Err":      func(ctx context.Context) { _ = ctx.Err() },
+		"Value":    func(ctx context.Context) { ctx.Value(p) },
+		"AfterFunc": func(ctx context.Context) {
+			ctx.(interface{ AfterFunc(func()) func() bool }).AfterFunc(func() {})() //nolint:forcetypeassert // Get has made it
+		},
+	} {
+		ctx, end := p.Get(t.Context(), time.Now(), time.Minute)
+		uses(ctx)
+		end()
+		if got := found(func() { uses(ctx) }); !strings.Contains(got, "used after the call") {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}
+
+func TestAChildThatOutlivesTheCallIsFound(t *testing.T) {
+	t.Parallel()
+	p := new(Pool)
+	for _, outlives := range []bool{true, false} {
+		ctx, end := p.Get(t.Context(), time.Now(), time.Minute)
+		stop := context.AfterFunc(ctx, func() {})
+		if !outlives {
+			stop()
+		}
+		if got := found(end); strings.Contains(got, "outlives") != outlives {
+			t.Errorf("outlives %t: %q", outlives, got)
+		}
+	}
+}

@@ -32,10 +32,8 @@ type Claim struct {
 
 	mu      sync.Mutex // protects the fields below; a leaf
 	phase   phase
-	placed  bool          // a Wait was sent, and no release was answered since: it may stand in the queue; or it is to be given back
+	placed  bool          // it may stand in the queue, or owns the name and no hold has it; no release was answered since
 	first   bool          // the last command that asked is a Wait, and before it the token stood nowhere
-	owned   bool          // it was granted, and the asker asks again
-	stray   bool          // during the release, a command turned out to be granted whose caller had gone
 	open    int32         // how many commands may act without our knowledge: under way, or given up
 	renews  int32         // how many renewals may act: they only prolong what the token owns
 	sent    time.Duration // TTL of the last command that asked
@@ -49,7 +47,6 @@ type rare struct {
 	outage  error         // why the grant was made without the service
 	gives   time.Duration // the most that a renewal gives; 0 if that has no bound
 	keep    time.Duration // Keep of the last command that asked
-	forgone bool          // nobody has received the hold
 	settles int32         // how many of the open commands the next release settles: they are known to have acted
 	waits   int32         // how many of them are Waits that were left behind and have not returned
 	hung    clock.Awake   // when a Wait was left behind
@@ -81,13 +78,6 @@ const (
 	kept // over, but it may still own the name for a while: MinHold, and no answer to its release
 )
 
-// New returns a claim with a new token.
-func New(name string) *Claim {
-	c := new(Claim)
-	c.Begin(name, nil)
-	return c
-}
-
 // Begin makes a token, which must stay secret, because whoever knows it can release the lock. The commands go through d.
 func (c *Claim) Begin(name string, d *Desk) {
 	var raw [16]byte
@@ -102,7 +92,7 @@ func (c *Claim) Begin(name string, d *Desk) {
 func (c *Claim) Degraded(g driver.Grant, own *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	own.Name, own.token, own.desk, own.longest = c.Name, g.Degraded, c.desk, c.longest
+	own.Name, own.token, own.desk, own.longest, own.placed = c.Name, g.Degraded, c.desk, c.longest, true
 	own.set().outage = cmp.Or(g.Outage, call.ErrNoAnswer)
 }
 
@@ -113,12 +103,14 @@ func (c *Claim) Outage() error {
 	return c.get().outage
 }
 
-// May says whether the token may ask for w: with another TTL or Keep than before only while none of its commands is
-// open. Otherwise a command that is stuck in the link could cut short what a later one was granted.
-func (c *Claim) May(w *Wish) bool {
+// May says whether the token may ask for w at now: with another TTL or Keep than before only while none of its commands is
+// open. Otherwise a command that is stuck in the link could cut short what a later one was granted. If a Wait has hung for a
+// TTL, it may not: whatever that has put into the queue is dead, and attempts find others first.
+func (c *Claim) May(w *Wish, now clock.Awake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.may(w.Lifetime(), w.keep())
+	stuck := c.get().waits > 0 && now.Sub(c.rare.hung) >= c.longest
+	return !stuck && c.may(w.Lifetime(), w.keep())
 }
 
 func (c *Claim) may(ttl, keep time.Duration) bool {
@@ -163,18 +155,26 @@ func (c *Claim) Answer(now clock.Awake, m driver.Meaning) {
 	} else {
 		c.open--
 	}
-	if m.Kind == driver.Done || m.Kind == driver.NotDone && c.first { // a grant takes the token out of the queue
+	switch {
+	case m.Kind == driver.Done:
+		c.placed = true
+	case m.Kind == driver.NotDone && c.first:
 		c.placed = false
 	}
 }
 
-// Renewed takes the answer to a renewal. Without one it may still come: then no other TTL is sent.
-func (c *Claim) Renewed(m driver.Meaning) {
+// Renewed takes the answer to a renewal for ttl, and says what that has given. Without an answer it may still come: then no
+// other TTL is sent.
+func (c *Claim) Renewed(m driver.Meaning, ttl time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !m.Open() {
 		c.renews--
 	}
+	if gives := c.get().gives; gives > 0 {
+		ttl = min(ttl, gives)
+	}
+	return ttl
 }
 
 // LeftBehind says that a Wait was left behind at now: it has not returned.
@@ -192,14 +192,6 @@ func (c *Claim) Hangs() bool {
 	return c.get().waits > 0
 }
 
-// Stuck says that a Wait has hung for a TTL. Whatever it has put into the queue is dead, and attempts find others first: another
-// claim has to stand there.
-func (c *Claim) Stuck(now clock.Awake) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.get().waits > 0 && now.Sub(c.rare.hung) >= c.longest
-}
-
 // Outcome takes the outcome of a command after its caller has gone. It says whether to clean up at once. The
 // command stays open in two cases: if it was granted while the token asks, because nobody else knows of that;
 // and if it is a Wait without a grant, because the token may stand in the queue since, whatever was sent before. What
@@ -210,7 +202,7 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 	if op == call.Wait {
 		c.set().waits--
 	}
-	granted := m.Kind == driver.Done && op != call.Release
+	granted := m.Kind == driver.Done
 	switch {
 	case m.Open():
 		return false
@@ -222,7 +214,7 @@ func (c *Claim) Outcome(op call.Op, m driver.Meaning) (clean bool) {
 		return false
 	case c.phase == ending:
 		c.open--
-		c.stray = true
+		c.placed = true
 		return false
 	default:
 		return c.settled()
@@ -245,13 +237,6 @@ func (c *Claim) Quiet() bool {
 	return c.open+c.renews == 0 && !c.placed
 }
 
-// Owned says that the token was granted, and that no hold has it yet: the asker goes on with it.
-func (c *Claim) Owned() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owned = true
-}
-
 // Hold says that the token was granted, and that a hold has it now. gives is the most that a renewal gives; 0 if that has no bound.
 func (c *Claim) Hold(gives time.Duration) {
 	c.mu.Lock()
@@ -260,25 +245,4 @@ func (c *Claim) Hold(gives time.Duration) {
 	if gives > 0 {
 		c.set().gives = gives
 	}
-}
-
-// Forgo says that nobody has received the hold: MinHold does not apply.
-func (c *Claim) Forgo() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.set().forgone = true
-}
-
-// Forgone says whether that is so.
-func (c *Claim) Forgone() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.get().forgone
-}
-
-// Longest is the most that a renewal gives; 0 if that has no bound.
-func (c *Claim) Longest() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.get().gives
 }

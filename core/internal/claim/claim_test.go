@@ -22,35 +22,41 @@ func wish(ttl time.Duration) *Wish { return &Wish{TTL: ttl} }
 
 const second = clock.Awake(time.Second)
 
+func claimOf(name string) *Claim {
+	c := new(Claim)
+	c.Begin(name, nil)
+	return c
+}
+
 func TestAnotherTTLIsAskedForOnlyWhileNothingIsOpen(t *testing.T) {
 	t.Parallel()
-	c, short, long := New("n"), wish(300*time.Millisecond), wish(30*time.Second)
-	if !c.May(short) || !c.May(long) {
+	c, short, long := claimOf("n"), wish(300*time.Millisecond), wish(30*time.Second)
+	if !c.May(short, 0) || !c.May(long, 0) {
 		t.Error("a fresh claim may ask for anything")
 	}
 	c.Ask(call.Acquire, short, 0)
 	c.Answer(0, silence)
-	if c.May(long) || !c.May(short) {
+	if c.May(long, 0) || !c.May(short, 0) {
 		t.Error("a command with 300 ms may still come")
 	}
 	if r := c.Renewal(long, long.TTL); r.TTL != short.TTL {
 		t.Errorf("renews with %s", r.TTL)
 	}
-	c.Renewed(granted)
+	c.Renewed(granted, 0)
 	c.Outcome(call.Acquire, refused) // it was no more than that
-	if !c.May(long) {
+	if !c.May(long, 0) {
 		t.Error("nothing is open any more")
 	}
 	if r := c.Renewal(long, long.TTL); r.TTL != long.TTL {
 		t.Errorf("renews with %s", r.TTL)
 	}
-	c.Renewed(silence)
-	if c.May(short) || c.Drop(0) != (Cleanup{}) {
+	c.Renewed(silence, 0)
+	if c.May(short, 0) || c.Drop(0) != (Cleanup{}) {
 		t.Error("a renewal may come, and takes nothing")
 	}
 	keeps := *long
 	keeps.MinHold = time.Second
-	if c.May(&keeps) {
+	if c.May(&keeps, 0) {
 		t.Error("a command without MinHold is under way")
 	}
 }
@@ -69,7 +75,7 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 		}, Cleanup{}},
 		"under way":  {func(c *Claim) Cleanup { return c.Drop(0) }, Cleanup{true, 30 * time.Second}},
 		"unanswered": {func(c *Claim) Cleanup { c.Answer(second, silence); return c.Drop(3 * second) }, Cleanup{true, 28 * time.Second}},
-		"given back": {func(c *Claim) Cleanup { c.Answer(0, granted); return c.GiveBack(0) }, Cleanup{Once: true}},
+		"given back": {func(c *Claim) Cleanup { c.Answer(0, granted); return c.Drop(0) }, Cleanup{Once: true}},
 		"in the queue": {func(c *Claim) Cleanup {
 			c.Answer(0, refused)
 			c.Ask(call.Wait, wish(time.Second), 0)
@@ -132,7 +138,7 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 			return c.Ended(second, false, true)
 		}, Cleanup{}},
 	} {
-		c := New("n")
+		c := claimOf("n")
 		if what != "nothing was sent" {
 			c.Ask(call.Acquire, wish(30*time.Second), 0)
 		}
@@ -153,7 +159,7 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 	}{
 		"while it asks":           {call.Acquire, granted, func(*Claim) {}, false, false},
 		"while it is held":        {call.Acquire, granted, func(c *Claim) { c.Hold(0) }, false, true},
-		"during the release":      {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End() }, false, true},
+		"during the release":      {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End() }, false, false},
 		"after the end":           {call.Acquire, granted, func(c *Claim) { c.Drop(0) }, true, false},
 		"after the end, a Wait":   {call.Wait, granted, func(c *Claim) { c.Drop(0) }, true, false},
 		"refused after the end":   {call.Acquire, refused, func(c *Claim) { c.Drop(0) }, false, true},
@@ -162,7 +168,7 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 		"a Wait that was not run": {call.Wait, nothing, func(c *Claim) { c.Drop(0) }, false, true},
 		"kept":                    {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End(); c.Ended(0, false, true) }, false, false},
 	} {
-		c := New("n")
+		c := claimOf("n")
 		c.Ask(call.Acquire, wish(time.Second), 0)
 		c.Answer(0, silence)
 		row.stage(c)
@@ -180,13 +186,13 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 
 func TestNothingShowsAToken(t *testing.T) {
 	t.Parallel()
-	c := New("n")
+	c := claimOf("n")
 	for _, ask := range []driver.Claim{c.Ask(call.Wait, wish(time.Second), 3), c.Renewal(wish(time.Second), time.Second), c.Release(wish(time.Second), Left{}), c.Cleaner()} {
 		if ask.Token != c.token || strings.Contains(fmt.Sprintf("%+v %#v", ask, ask), c.token) {
 			t.Error(ask)
 		}
 	}
-	if New("n").token == c.token {
+	if claimOf("n").token == c.token {
 		t.Error("two claims with one token")
 	}
 }

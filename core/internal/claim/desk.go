@@ -38,13 +38,10 @@ func (d *Desk) Close() { d.sweeper.Close() }
 
 // Acquire asks for w, from now on, again and again until there is an answer, for bound at most.
 func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now clock.Reading, bound time.Duration) call.Reply {
-	var r call.Reply
+	r := call.Reply{Now: now}
 	tries := d.Port.Tries(now, bound)
 	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
-		if r.Err != nil {
-			now = d.Port.Clock.Read()
-		}
-		r = d.send(ctx, call.Acquire, c, c.Ask(call.Acquire, w, fences), now, within)
+		r = d.send(ctx, call.Acquire, c, c.Ask(call.Acquire, w, fences), r.Now, within)
 		if _, panicked := errors.AsType[*call.Panic](r.Err); panicked {
 			break // its caller shall know
 		}
@@ -109,32 +106,25 @@ func (c *Claim) Late(op call.Op, r call.Reply) {
 	if r.Grant.Degraded != "" {
 		own := new(Claim)
 		c.Degraded(r.Grant, own)
-		c.desk.once(own)
+		newCleaner(own).clean(first)
 	}
 	if c.Outcome(op, said(r)) && c.desk.enter() {
 		defer c.desk.leave()
-		(&cleaner{desk: c.desk, claim: c, last: sweep.Unsent}).clean(first)
+		newCleaner(c).clean(first)
 	}
 }
 
 // Clean does what x says behind c, in the background.
 func (d *Desk) Clean(c *Claim, x Cleanup) {
-	k := &cleaner{desk: d, claim: c, last: sweep.Unsent}
-	switch {
-	case !x.Once:
-		d.sweep(k, x.For, sweep.First)
-	case d.enter():
-		d.Port.Tasks.Go(func() {
-			defer d.leave()
-			lasts := x.For
-			if k.clean(first) != sweep.Answered {
-				lasts = k.atLeast(lasts)
-			}
-			d.sweep(k, lasts, sweep.First)
-		})
-	default:
+	if !d.enter() {
+		k := newCleaner(c)
 		d.sweep(k, k.atLeast(x.For), 0)
+		return
 	}
+	d.Port.Tasks.Go(func() {
+		defer d.leave()
+		d.CleanNow(c, x)
+	})
 }
 
 // first is how long the first release behind a claim may take. The sweeper sends further ones.
@@ -151,26 +141,13 @@ func (d *Desk) enter() bool {
 
 func (d *Desk) leave() { d.firsts.Add(-1) }
 
-// CleanNow is Clean for somebody who waits until the name has been released once, or has not for long enough.
+// CleanNow is Clean for somebody who waits until the first release was answered, or has had its time.
 func (d *Desk) CleanNow(c *Claim, x Cleanup) {
-	k := &cleaner{desk: d, claim: c, last: sweep.Unsent}
-	if x.Once && !d.once(c).Answered() {
+	k := newCleaner(c)
+	if x.Once && k.clean(first) != sweep.Answered {
 		x.For = k.atLeast(x.For)
 	}
 	d.sweep(k, x.For, sweep.First)
-}
-
-// once sends a release that cleans up, until it is answered, for as long as one attempt may take.
-func (d *Desk) once(c *Claim) driver.Meaning {
-	now, bound, settles := d.Port.Clock.Read(), driver.Patience(c.Cleaner().TTL), c.Settles()
-	var r call.Reply
-	ctx := context.Background()
-	tries := d.Port.Tries(now, bound)
-	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
-		r = d.Port.Send(ctx, call.Release, c.Cleaner(), d.Port.Clock.Read(), within, nil)
-	}
-	c.Cleaned(r.Meaning(), settles)
-	return r.Meaning()
 }
 
 func (d *Desk) sweep(k *cleaner, lasts, after time.Duration) {
@@ -186,6 +163,8 @@ type cleaner struct {
 	last  sweep.Outcome
 	hangs atomic.Int32 // its calls that were left behind and have not returned
 }
+
+func newCleaner(c *Claim) *cleaner { return &cleaner{desk: c.desk, claim: c, last: sweep.Unsent} }
 
 // atLeast is for how long to clean up, if it is for d and nobody has answered yet.
 func (x *cleaner) atLeast(d time.Duration) time.Duration {

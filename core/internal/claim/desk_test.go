@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/sweep"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 )
 
@@ -80,10 +82,89 @@ func TestWhatALateCommandTakesIsGivenBackSoon(t *testing.T) {
 			if owner, takes, _ := s.seen(); owner != "" || takes == 0 {
 				t.Errorf("%s: taken %d times, owned by %q", late, takes, owner)
 			}
+			_, _, given := s.seen()
 			err := d.Port.Tasks.Wait(t.Context())
-			if _, _, releases := s.seen(); err != nil || releases > 80 {
-				t.Errorf("%s: %v, %d releases in %s", late, err, releases, time.Since(began))
+			if _, _, releases := s.seen(); err != nil || releases > 80 || releases > given+1 {
+				t.Errorf("%s: %v, %d releases in %s, %d until it was given back", late, err, releases, time.Since(began), given)
 			}
 		})
+	}
+}
+
+func TestFewCleanUpsHangAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var hang, most atomic.Int32
+		s := &slow{delay: func(op string) time.Duration {
+			if op == "release" {
+				most.Store(max(most.Load(), hang.Add(1)))
+			}
+			return time.Hour
+		}}
+		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+		for range 100 {
+			c := d.New("n")
+			r := d.Acquire(t.Context(), c, wish(30*time.Second), 0, d.Port.Clock.Read(), 300*time.Millisecond)
+			d.Clean(c, c.Drop(r.Now.Awake()))
+		}
+		time.Sleep(time.Minute)
+		if most.Load() > 2*sweep.Many { // some are sent before others are known to hang
+			t.Errorf("%d hang", most.Load())
+		}
+		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// without is a driver that grants without the service, long after it was asked.
+type without struct {
+	driver.Driver
+
+	takes    time.Duration
+	outage   error
+	released chan string
+}
+
+func (w *without) Capabilities() driver.Capabilities { return driver.Capabilities{Degrade: true} }
+
+func (w *without) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+	time.Sleep(w.takes)
+	return driver.Grant{Degraded: "its own", Outage: w.outage}, nil
+}
+
+func (w *without) Release(_ context.Context, c driver.Claim) error {
+	if c.Token == "its own" {
+		w.released <- c.Token
+	}
+	return nil
+}
+
+func TestWhatIsGrantedLateWithoutTheServiceIsReleased(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &without{takes: time.Minute, released: make(chan string, 9)}
+		d := NewDesk(call.New(w, clock.New(), tasks.New()))
+		c := d.New("n")
+		r := d.Acquire(t.Context(), c, &Wish{TTL: time.Second, Degrade: true}, 0, d.Port.Clock.Read(), 300*time.Millisecond)
+		d.Clean(c, c.Drop(r.Now.Awake()))
+		if err := d.Port.Tasks.Wait(t.Context()); err != nil || len(w.released) == 0 {
+			t.Errorf("%v, released %d times", err, len(w.released))
+		}
+	})
+}
+
+func TestTheServiceMayStillExecuteWhatItHasNotAnswered(t *testing.T) {
+	t.Parallel()
+	for outage, want := range map[error]Cleanup{
+		driver.ErrNotSent:      {},
+		driver.ErrCannotAnswer: {Once: true, For: time.Second},
+	} {
+		d := NewDesk(call.New(&without{outage: outage}, clock.New(), tasks.New()))
+		c := d.New("n")
+		r := d.Acquire(t.Context(), c, &Wish{TTL: time.Second, Degrade: true}, 0, d.Port.Clock.Read(), 300*time.Millisecond)
+		if x := c.Drop(r.Now.Awake()); x != want {
+			t.Errorf("%v: %+v", outage, x)
+		}
 	}
 }

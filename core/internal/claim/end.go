@@ -16,26 +16,12 @@ type Cleanup struct {
 	For time.Duration
 }
 
-// Drop ends a claim that no hold has, at now: nobody wants it any more.
+// Drop ends a claim that no hold has, at now: nobody wants it any more. If it was granted, it is released, without MinHold.
 func (c *Claim) Drop(now clock.Awake) Cleanup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.phase
 	c.phase = over
-	if was != asking {
-		return Cleanup{}
-	}
-	x := c.cleanup(now, c.placed || c.owned || c.open > 0)
-	c.placed = c.placed || c.owned
-	return x
-}
-
-// GiveBack ends a claim that was granted, and that nobody wants: it is released, without MinHold.
-func (c *Claim) GiveBack(now clock.Awake) Cleanup {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.phase, c.placed = over, true
-	return c.cleanup(now, true)
+	return c.cleanup(now, c.placed || c.open > 0)
 }
 
 // cleanup says what to do. A command that was given up longest ago, or earlier, does not come any more. The caller
@@ -81,7 +67,7 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 		c.phase = kept
 		return Cleanup{}
 	}
-	c.phase, c.placed = over, c.placed || c.stray || c.get().outage != nil && !confirmed
+	c.phase, c.placed = over, c.placed || c.get().outage != nil && !confirmed
 	return c.cleanup(now, c.placed)
 }
 

@@ -88,12 +88,10 @@ func Skewed(wall, slept func() time.Duration) *Clock { return newClock(wall, sle
 
 func newClock(skew, sleep func() time.Duration) *Clock {
 	base := time.Now()
-	c := &Clock{base: base, sleep: sleep, now: func() (Awake, time.Duration) {
+	return &Clock{base: base, sleep: sleep, now: func() (Awake, time.Duration) {
 		now := time.Now()
 		return Awake(now.Sub(base)), time.Duration(now.UnixNano()) + skew()
 	}}
-	c.Look()
-	return c
 }
 
 // Read is the cheap reading. To ask for the time slept costs two system calls. So Read asks only if

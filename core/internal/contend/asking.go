@@ -3,7 +3,6 @@ package contend
 import (
 	"context"
 	"math/rand/v2"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
@@ -13,10 +12,17 @@ import (
 func (r *Room) ask(a *Asker) {
 	heard := func(h *driver.Held) { a.Heard(r.Port.Clock.Now(), h) }
 	for {
+		if r.life.Err() != nil { // they go by themselves; until then each round would be broken off at once
+			a.line.Fail(func(Waiting) error { return ErrClosed })
+		}
 		ctx, broken := context.WithCancel(r.life)
 		s := a.Next(r.Port.Clock.Now(), broken)
-		for s.Do == Pause || s.Do == Send {
+		switch s.Do {
+		case Pause:
+			call.Sleep(ctx, s.For-rand.N(s.For/4)) //nolint:gosec // G404: jitter is no secret
+		case Send:
 			s = r.round(ctx, a, s, heard)
+		default:
 		}
 		broken()
 		r.Do(s)
@@ -26,28 +32,13 @@ func (r *Room) ask(a *Asker) {
 	}
 }
 
-// round carries out one step of an asker.
+// round sends one command of an asker.
 func (r *Room) round(ctx context.Context, a *Asker, s Step, heard func(*driver.Held)) Step { //nolint:contextcheck // the values of the caller whose wish it is
-	if s.Do == Pause {
-		call.Sleep(ctx, s.For-jitter(s.For))
-		return Step{Do: Again}
-	}
-	began := r.Port.Clock.Read()
 	if values := s.Want.Work.Values(); values != nil {
 		ctx = valued{ctx, values}
 	}
-	var rep call.Reply
-	if s.Op == call.Acquire {
-		rep = r.Desk.Acquire(ctx, s.Claim, &s.Want.Wish, s.Fences, began, s.For)
-	} else {
-		rep = r.Desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, heard)
-	}
-	return a.Answered(rep, ctx.Err() != nil)
-}
-
-// jitter is up to a quarter of d.
-func jitter(d time.Duration) time.Duration {
-	return rand.N(max(d/4, 1)) //nolint:gosec // G404: jitter is no secret
+	reply := r.Desk.Wait(ctx, s.Claim, &s.Want.Wish, s.Fences, s.For, heard)
+	return a.Answered(reply, ctx.Err() != nil)
 }
 
 // valued is a context with the values of another one.

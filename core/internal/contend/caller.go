@@ -17,7 +17,7 @@ import (
 //		Watch: s = c.Next(now), or c.Late(err)
 //	}
 //
-// If the last step has both a Hold and an Err, the hold came as its caller left: it has to be given back.
+// The last step has a Hold or an Err. The hold may have come as the call's caller left: then it has to be given back.
 type Caller struct {
 	place *Place
 	Waiting
@@ -55,7 +55,7 @@ func (c *Caller) Next(now clock.Awake) Step {
 // ask is an attempt of the call's own.
 func (c *Caller) ask() Step {
 	c.hold = hold.New(c.Want.Name, &c.place.Site)
-	return Step{Do: Send, Op: call.Acquire, Claim: &c.hold.Claim, Want: c.Want, For: driver.Patience(c.Want.TTL)}
+	return Step{Do: Send, Claim: &c.hold.Claim, Want: c.Want, For: driver.Patience(c.Want.TTL)}
 }
 
 // try asks, or finds out from those of this process who have the name or ask for it. What they were told counts only if they
@@ -71,9 +71,9 @@ func (c *Caller) try(now clock.Awake) Step {
 	patience := driver.Patience(c.Want.TTL)
 	switch {
 	case v.Held:
-		return Step{Do: Over, Err: here(now, v.Has)}
+		return Step{Do: Over, Err: v.Has.Held(now)}
 	case v.Known && v.News.Held != nil:
-		return Step{Do: Over, Err: &Held{Held: v.News.Held}}
+		return Step{Do: Over, Err: v.News.Held}
 	case v.Known && v.News.Patient >= patience:
 		return Step{Do: Over, Err: v.News.Err}
 	case v.Changed == nil: // they are gone
@@ -86,26 +86,25 @@ func (c *Caller) try(now clock.Awake) Step {
 // Answered takes the outcome of the call's own attempt. gone is why its caller goes, if he does.
 func (c *Caller) Answered(r call.Reply, gone error) Step {
 	m := r.Meaning()
-	switch {
-	case m.Kind == driver.Done && hold.Fresh(r, c.Want.TTL):
-		return c.granted(r, gone)
-	case m.Kind == driver.Done:
-		c.hold.Claim.Owned() // the same token asks again, for all of it
+	if m.Kind == driver.Done && hold.Fresh(r, c.Want.TTL) { // otherwise the same token asks again, for all of it
+		return c.granted(r)
 	}
 	if err := c.why(r, m, gone); err != nil {
-		return c.goes(r, err)
+		s := c.leaves(c.line.GaveUp(), r.Now.Awake(), r.Now.Awake())
+		s.Do, s.Err = Over, err
+		return s
 	}
 	return c.waits(r, m)
 }
 
 // granted makes a hold.
-func (c *Caller) granted(r call.Reply, gone error) Step {
+func (c *Caller) granted(r call.Reply) Step {
 	own, s := granted(c.hold, r)
-	s.Do, s.Err = Over, gone
+	s.Do = Over
 	var start bool
 	s.Hold, start = c.line.Granted(func() *hold.Hold { own.Begin(r, c.Want.TTL, c.Want); return own })
 	if start {
-		s.Start = c.place.newAsker(c.line, c.Want.Name, nil, r.Now.Awake())
+		s.Start = c.place.newAsker(c.line, hold.New(c.Want.Name, &c.place.Site), r.Now.Awake())
 	}
 	return s
 }
@@ -115,7 +114,7 @@ func (c *Caller) why(r call.Reply, m driver.Meaning, gone error) error {
 	_, panicked := errors.AsType[*call.Panic](r.Err)
 	switch {
 	case m.Kind == driver.HeldBy && c.Once:
-		return &Held{Held: m.Held}
+		return m.Held
 	case m.Kind == driver.Marked, m.Refused, panicked:
 		return r.Err
 	case gone != nil:
@@ -135,25 +134,20 @@ func (c *Caller) waits(r call.Reply, m driver.Meaning) Step {
 	if !m.Answered() {
 		heard = c.Began
 	}
-	s := Step{Do: Listen}
-	if c.line.Refused(&c.waiter) {
-		s.Start = c.place.newAsker(c.line, c.Want.Name, c.hold, heard)
-	} else {
-		s.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())
-	}
+	s := c.leaves(c.line.Refused(&c.waiter), heard, r.Now.Awake())
+	s.Do = Listen
 	if m.Held != nil {
 		c.line.Tell(News{Held: m.Held, At: heard})
 	}
 	return s
 }
 
-// goes ends the call with err. If others wait, the asker goes on with its claim.
-func (c *Caller) goes(r call.Reply, err error) Step {
-	s := Step{Do: Over, Err: err}
-	if c.line.GaveUp() {
-		s.Start = c.place.newAsker(c.line, c.Want.Name, c.hold, r.Now.Awake())
+// leaves has an asker that starts go on with the call's claim. Without one it is dropped.
+func (c *Caller) leaves(start bool, heard, now clock.Awake) (s Step) {
+	if start {
+		s.Start = c.place.newAsker(c.line, c.hold, heard)
 	} else {
-		s.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())
+		s.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(now)
 	}
 	return s
 }
@@ -164,16 +158,11 @@ func (c *Caller) Words() <-chan Word { return c.waiter.Told }
 // Told takes the word that ends the wait.
 func (c *Caller) Told(w Word) Step { return Step{Do: Over, Hold: w.Hold, Err: w.Err} }
 
-// Leave ends the wait because of err. broken, unless it is nil, has to be called.
+// Leave ends the wait because of err, unless it was given a hold. broken, unless it is nil, has to be called.
 func (c *Caller) Leave(err error) (s Step, broken func()) {
-	word, told, broken := c.waiter.Leave(c.place.Table)
-	s = Step{Do: Over, Err: err}
-	if told {
-		s.Hold = word.Hold
+	word, broken := c.waiter.Leave(c.place.Table)
+	if word.Hold != nil {
+		err = nil
 	}
-	return s, broken
-}
-
-func here(now clock.Awake, h *hold.Hold) *Held {
-	return &Held{&driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}, h}
+	return Step{Do: Over, Hold: word.Hold, Err: err}, broken
 }

@@ -32,7 +32,7 @@ type Guest interface {
 type Call struct {
 	Want   *hold.Want
 	Budget time.Duration // for which it waits at most
-	Long   time.Duration // after which Guest.Long is called; 0 for never
+	Long   clock.Awake   // when Guest.Long is called
 	Now    clock.Reading // when it began
 }
 
@@ -42,8 +42,8 @@ const Forever time.Duration = math.MaxInt64
 // ErrBudget is the end of a call's budget.
 var ErrBudget = errors.New("contend: the budget is over")
 
-// Get gets a hold for g. The error is g's own from Gone, *Held, what the driver says, ErrSilent or ErrBudget. If there are a hold and an
-// error, the hold came as the call left: it has to be given back.
+// Get gets a hold for g. The error is g's own from Gone, *driver.Held, what the driver says, ErrSilent or ErrBudget. The hold may have come as
+// the call left: whoever must not go on by then gives it back.
 func (r *Room) Get(ctx context.Context, x Call, g Guest) (*hold.Hold, error) {
 	c, ok := r.callers.Get().(*Caller)
 	if !ok {
@@ -68,8 +68,7 @@ func (r *Room) get(ctx context.Context, c *Caller, budget time.Duration, now clo
 			g.Waits(s.Hold)
 			s = r.listen(ctx, c, budget, g)
 		case Watch:
-			s = r.watch(ctx, c, s, g)
-			now = r.Port.Clock.Read()
+			s = r.watch(ctx, s, g)
 		case Over:
 			return s.Hold, s.Err
 		default:
@@ -110,14 +109,13 @@ func fired(t *time.Timer) <-chan time.Time {
 // listen waits for a word of the line. What all calls share, such as the end of the room, is no channel of its select: it comes as a
 // word, since thousands can wait.
 func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Guest) Step {
-	over := r.after(c, budget)
-	defer r.spare(over)
-	if c.Long > 0 {
-		r.long.by(c.Began.Add(c.Long))
-	}
+	over, last := r.after(c, budget), false
+	defer func() { r.spare(over) }()
+	r.long.by(c.Long)
 	if err := g.Gone(); err != nil { // whoever pokes may have come before the call was in its line
 		return c.leave(err)
 	}
+	var changed <-chan struct{}
 	for until := g.Until(); ; {
 		select {
 		case w := <-c.Words():
@@ -125,10 +123,11 @@ func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Gu
 				return c.Told(w)
 			}
 		case <-fired(over):
-			if g.Look() {
-				return c.leave(ErrBudget)
+			if last {
+				return c.leave(ErrSilent)
 			}
-			return r.lastAnswer(ctx, c, g)
+			over, last = r.after(c, driver.Patience(c.Want.TTL)), true
+		case <-changed:
 		case <-ctx.Done():
 			g.Look()
 			return c.leave(g.Gone())
@@ -137,55 +136,28 @@ func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Gu
 		if err := g.Gone(); err != nil {
 			return c.leave(err)
 		}
+		if last { // who knows nothing yet gets the outcome of the attempt under way, as a call without a budget does
+			changed = r.Table.Watch(Key(c.Want)).Changed
+			if g.Look() {
+				return c.leave(ErrBudget)
+			}
+		}
 		until = g.Until()
-		if c.Long > 0 && r.Port.Clock.Now().Sub(c.Began) >= c.Long {
-			c.Long = 0
+		if r.Port.Clock.Now() >= c.Long {
+			c.Long = clock.Never
 			g.Look()
 			g.Long()
 		}
 	}
 }
 
-// lastAnswer is the end of the budget of a call that knows nothing yet. It gets the outcome of the attempt under way, as a call
-// without a budget does.
-func (r *Room) lastAnswer(ctx context.Context, c *Caller, g Guest) Step {
-	over := r.after(c, driver.Patience(c.Want.TTL))
-	defer r.spare(over)
-	for {
-		v := r.Table.Watch(Key(c.Want))
-		if g.Look() {
-			return c.leave(ErrBudget)
-		}
-		select {
-		case w := <-c.Words():
-			if !w.Look {
-				return c.Told(w)
-			}
-			if err := g.Gone(); err != nil {
-				return c.leave(err)
-			}
-		case <-v.Changed:
-		case <-fired(over):
-			s := c.leave(ErrSilent)
-			if s.Hold != nil { // that was the answer
-				s.Err = nil
-			}
-			return s
-		case <-ctx.Done():
-			return c.leave(g.Gone())
-		case <-r.life.Done():
-			return c.leave(g.Gone())
-		}
-	}
-}
-
 // watch waits until somebody else of this process knows more about the name.
-func (r *Room) watch(ctx context.Context, c *Caller, s Step, g Guest) Step {
+func (r *Room) watch(ctx context.Context, s Step, g Guest) Step {
 	timer := time.NewTimer(s.For)
 	defer timer.Stop()
 	select {
 	case <-s.Changed:
-		return c.Next(r.Port.Clock.Now())
+		return Step{Do: Again}
 	case <-timer.C:
 		return Step{Do: Over, Err: ErrSilent}
 	case <-ctx.Done():

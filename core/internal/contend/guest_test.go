@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
 
@@ -15,7 +16,7 @@ type guest struct {
 	ctx   context.Context
 	room  *Room
 	want  *hold.Want
-	long  time.Duration
+	long  clock.Awake
 	told  int // that it has waited for long
 	knows Look
 }
@@ -39,16 +40,16 @@ func (g *guest) Look() bool {
 
 // get gets a hold. What comes as its caller leaves is given back, and a panic of the client goes on.
 func get(ctx context.Context, r *Room, w *hold.Want, budget time.Duration) (*hold.Hold, error) {
-	return (&guest{ctx: ctx, room: r, want: w}).get(budget)
+	return (&guest{ctx: ctx, room: r, want: w, long: clock.Never}).get(budget)
 }
 
 func (g *guest) get(budget time.Duration) (*hold.Hold, error) {
 	h, err := g.room.Get(g.ctx, Call{g.want, budget, g.long, g.room.Port.Clock.Read()}, g)
-	if h != nil && err == nil {
+	if h != nil {
 		err = g.Gone()
 	}
 	if err != nil && h != nil {
-		h.Claim.Forgo()
+		h.Forgo()
 		leave(context.WithoutCancel(g.ctx), g.room, h, claim.Left{})
 		h = nil
 	}

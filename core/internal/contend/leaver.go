@@ -1,7 +1,6 @@
 package contend
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -47,7 +46,7 @@ func (l *Leaver) Next(now clock.Reading) Step {
 		}
 		if start != nil {
 			l.place.used(l.hold.Turns())
-			s.Start = l.place.newAsker(start, l.hold.Claim.Name, nil, now.Awake())
+			s.Start = l.place.newAsker(start, hold.New(l.hold.Claim.Name, &l.place.Site), now.Awake())
 		}
 		var loss term.Loss
 		var ok bool
@@ -61,20 +60,18 @@ func (l *Leaver) Next(now clock.Reading) Step {
 		return s
 	}
 	ask, bound, ok := l.ending.Send(now)
-	if !ok {
-		o := l.over(now)
-		o.Start = cmp.Or(s.Start, o.Start)
-		return o
+	if !ok { // and that was not so as the end began
+		return l.over(now)
 	}
 	l.Ask = ask
-	s.Do, s.Op, s.Claim, s.For = Send, call.Release, &l.hold.Claim, bound
+	s.Do, s.For = Send, bound
 	return s
 }
 
 // pass gives the hold to the first waiter, unless its release is to leave something behind.
 func (l *Leaver) pass(now clock.Reading) (passed bool, start *Line) {
 	return l.place.Table.Pass(Key(l.hold.Want()), l.hold, l.place.Can.Hears, func(w Waiting) bool {
-		return l.left == (claim.Left{}) && !l.place.Closed.Load() && l.hold.Next(now, w.Want)
+		return l.left == (claim.Left{}) && l.hold.Next(now, w.Want)
 	})
 }
 
@@ -96,7 +93,7 @@ func (l *Leaver) over(now clock.Reading) Step {
 func (p *Place) vacate(h *hold.Hold, clean claim.Cleanup, now clock.Reading) Step {
 	s := Step{Do: Over, Behind: &h.Claim, Clean: clean}
 	if start := p.Table.Vacate(Key(h.Want()), h); start != nil {
-		s.Start = p.newAsker(start, h.Claim.Name, nil, now.Awake())
+		s.Start = p.newAsker(start, hold.New(h.Claim.Name, &p.Site), now.Awake())
 	}
 	return s
 }

@@ -12,52 +12,35 @@ import (
 // as a turn.
 type long struct {
 	room *Room
-	at   atomic.Int64 // when it fires, as clock.Awake; 0 if it is not set
+	at   atomic.Int64 // when it fires, as clock.Awake; clock.Never if it is not set
 
-	mu    sync.Mutex // protects the timer
-	timer *time.Timer
+	mu    sync.Mutex  // protects the timer
+	timer *time.Timer // after the end of the room it finds nobody
 }
 
 // by has the calls looked at by then.
 func (x *long) by(due clock.Awake) {
-	if at := x.at.Load(); at != 0 && at <= int64(due) {
+	if x.at.Load() <= int64(due) {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if at := x.at.Load(); at != 0 && at <= int64(due) || x.room.life.Err() != nil {
+	if x.at.Load() <= int64(due) { // somebody who waits for less has come at the same time
 		return
 	}
 	x.at.Store(int64(due))
-	wait := max(0, due.Sub(x.room.Port.Clock.Now()))
-	if x.timer == nil {
-		x.timer = time.AfterFunc(wait, x.look)
-	} else {
-		x.timer.Reset(wait)
-	}
+	x.timer.Reset(due.Sub(x.room.Port.Clock.Now()))
 }
 
 // look pokes those who have waited for long, and says when it may be so for the next one.
 func (x *long) look() {
-	x.at.Store(0) // before it looks: who comes after that sets it for himself
+	x.at.Store(int64(clock.Never)) // before it looks: who comes after that sets it for himself
 	now, next := x.room.Port.Clock.Now(), clock.Never
 	x.room.Table.Poke(func(w Waiting) bool {
-		due := w.Began.Add(w.Long)
-		if w.Long > 0 && due > now {
-			next = min(next, due)
+		if w.Long > now {
+			next = min(next, w.Long)
 		}
-		return w.Long > 0 && due <= now
+		return w.Long <= now
 	})
-	if next != clock.Never {
-		x.by(next)
-	}
-}
-
-// stop is for the end of the room.
-func (x *long) stop() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.timer != nil {
-		x.timer.Stop()
-	}
+	x.by(next)
 }

@@ -6,6 +6,7 @@
 package contend
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"sync/atomic"
@@ -23,7 +24,7 @@ import (
 type Waiting struct {
 	Want  *hold.Want
 	Began clock.Awake
-	Long  time.Duration // after which it has waited for long; 0 for never
+	Long  clock.Awake // when it has waited for long
 }
 
 // News is the last answer that a line has heard. At most one of Held and Err is set.
@@ -49,8 +50,6 @@ type Place struct {
 	Site  hold.Site
 	Can   driver.Capabilities
 
-	Closed atomic.Bool // holds are not passed on any more
-
 	block atomic.Int32 // how many fences to ask for while others wait; 0 for the first
 }
 
@@ -74,7 +73,6 @@ const (
 // Step is what to do next. Whatever Start and Clean say is done first.
 type Step struct {
 	Do      Do
-	Op      call.Op
 	Claim   *claim.Claim
 	Want    *hold.Want
 	Fences  int
@@ -93,13 +91,6 @@ var (
 	ErrSilent = errors.New("contend: no answer for as long as a grant would last")
 )
 
-// Held is the error of a call that does not wait: it is driver.Held, and says if this process has the name.
-type Held struct {
-	*driver.Held
-
-	Here *hold.Hold // nil if it is held elsewhere
-}
-
 // Key is the key of the line for callers that want a name in this way: there is one for each kind. It is never another name,
 // because no name has a control character.
 func Key(w *hold.Want) string {
@@ -108,9 +99,7 @@ func Key(w *hold.Want) string {
 		return w.Name + "\x00" + w.Handoff
 	case w.Degrade: // what one is told counts for no other: fallback keeps them apart
 		return w.Name + "\x00degrade"
-	case w.Limit == driver.Readers:
-		return w.Name + "\x00readers"
-	case w.Limit > 1:
+	case w.Together():
 		return w.Name + "\x00" + strconv.Itoa(w.Limit)
 	default:
 		return w.Name
@@ -120,13 +109,10 @@ func Key(w *hold.Want) string {
 // fences is how many fences to ask for. Blocks adapt to how many turns a hold has had: a large one would use up
 // a counter that names share.
 func (p *Place) fences(w *hold.Want, behind bool) int {
-	if !behind || !p.Can.Block || w.Limit != 0 && w.Limit != 1 { // holds that are shared have no turns
+	if !behind || !p.Can.Block || w.Together() { // holds that are shared have no turns
 		return 0
 	}
-	if n := p.block.Load(); n > 0 {
-		return int(n)
-	}
-	return firstBlock
+	return int(cmp.Or(p.block.Load(), firstBlock))
 }
 
 const (
@@ -142,13 +128,10 @@ func (p *Place) used(turns int) {
 // round is how long the asker waits at a time. After silence it waits longer, so that the patience of everybody is tried.
 func (p *Place) round(ttl time.Duration, fails int) time.Duration {
 	d := driver.Recheck(ttl)
-	if fails > 0 {
-		return max(d, min(d<<min(fails, 8), 2*time.Second))
-	}
-	if !p.Can.Hears {
+	if fails == 0 && !p.Can.Hears {
 		d *= polls
 	}
-	return d
+	return max(d, min(d<<min(fails, 8), 2*time.Second))
 }
 
 // polls is how much longer a round is for a driver that polls: each round begins at its quickest pace.

@@ -3,9 +3,11 @@ package contend
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
+	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/watchdog"
 )
@@ -25,20 +27,15 @@ type Room struct {
 	long    long
 }
 
-// NewRoom returns a room that sends through p until life ends.
-func NewRoom(life context.Context, p *call.Port) *Room {
+// NewRoom returns a room that sends through p until life ends. k is told what happens to its holds by themselves.
+func NewRoom(life context.Context, p *call.Port, k hold.Keeper) *Room {
 	r := &Room{Port: p, Dog: watchdog.New[*hold.Hold](p), Desk: claim.NewDesk(p), life: life}
-	r.long.room = r
+	r.long.room, r.long.timer = r, time.AfterFunc(Forever, r.long.look)
+	r.long.at.Store(int64(clock.Never))
+	r.long.timer.Stop()
 	context.AfterFunc(life, r.Poke)
-	r.Table, r.Can, r.Site = NewTable(), p.Can, hold.Site{Watch: r.Dog, Keeper: r, Desk: r.Desk}
+	r.Table, r.Can, r.Site = NewTable(), p.Can, hold.Site{Watch: r.Dog, Keeper: k, Desk: r.Desk}
 	return r
-}
-
-// Close passes no hold on any more, and makes clean-up end soon. life has ended before.
-func (r *Room) Close() {
-	r.Closed.Store(true)
-	r.long.stop()
-	r.Desk.Close()
 }
 
 // Poke has all calls that wait ask Guest.Gone again.
@@ -46,17 +43,15 @@ func (r *Room) Poke() { r.Table.Poke(func(Waiting) bool { return true }) }
 
 // Do does what a step says is done before all.
 func (r *Room) Do(s Step) {
-	if s.Start != nil {
-		r.start(s.Start)
+	if a := s.Start; a != nil {
+		r.Port.Tasks.Go(func() { r.ask(a) })
 	}
 	if s.Behind != nil && s.Clean != (claim.Cleanup{}) {
 		r.Desk.Clean(s.Behind, s.Clean)
 	}
 }
 
-func (r *Room) start(a *Asker) { r.Port.Tasks.Go(func() { r.ask(a) }) }
-
-// Lost implements hold.Keeper.
+// Lost does what has to be done for a hold that was lost.
 func (r *Room) Lost(h *hold.Hold) {
 	r.Do(r.Place.Lost(h, r.Port.Clock.Read()))
 }

@@ -46,8 +46,14 @@ func (w *work) Values() context.Context { return nil }
 
 func room(t testing.TB, d driver.Driver) *Room {
 	t.Helper()
-	return NewRoom(context.Background(), call.New(d, clock.New(), tasks.New()))
+	k := new(keeper)
+	k.Room = NewRoom(context.Background(), call.New(d, clock.New(), tasks.New()), k)
+	return k.Room
 }
+
+type keeper struct{ *Room }
+
+func (*keeper) Renewed(*hold.Hold, time.Duration, error) {}
 
 func want(name string, ttl time.Duration) *hold.Want {
 	return &hold.Want{Name: name, Terms: &hold.Terms{Wish: claim.Wish{TTL: ttl}, Turn: term.Turn{Every: ttl / 3}}, Work: new(work)}
@@ -124,7 +130,7 @@ func TestWhoIsGivenAHoldAtTheEndOfItsPatienceHasIt(t *testing.T) {
 			}
 			w := want("n", time.Second)
 			g := &giver{guest{ctx: t.Context(), room: r, want: w}, sync.OnceFunc(func() { leave(t.Context(), r, h, claim.Left{}) })}
-			h, err = r.Get(t.Context(), Call{w, time.Minute, 0, r.Port.Clock.Read()}, g)
+			h, err = r.Get(t.Context(), Call{w, time.Minute, clock.Never, r.Port.Clock.Read()}, g)
 			if h == nil || err != nil {
 				t.Fatalf("%v, %v", h, err)
 			}

@@ -62,20 +62,15 @@ func (a *asking) carryOn(s contend.Step) {
 }
 
 func (a *asking) send(s contend.Step) {
-	c, began := s.Claim.Ask(s.Op, &s.Want.Wish, s.Fences), a.now
-	a.say("asker of %s sends %d with %.4s for %s", a.name, s.Op, c.Token, c.TTL)
+	c := s.Claim.Ask(call.Wait, &s.Want.Wish, s.Fences)
+	a.say("asker of %s waits with %.4s for %s", a.name, c.Token, c.TTL)
 	answered := func(x answer, asked time.Duration, ok bool) {
 		r := a.reply(x, asked, ok)
 		s.Claim.Answer(r.Now.Awake(), r.Meaning())
 		broken := a.broken
 		a.agent.then(func() { a.carryOn(a.steps.Answered(r, broken)) })
 	}
-	late := func(x answer) { a.late(s.Claim, s.Op, x) }
-	if s.Op == call.Acquire {
-		a.ask("second attempt of "+a.name, s.For, c.TTL, func() (answer, []note) { return a.server.acquire(a.theirs(a.now), c) },
-			func(x answer, ok bool) { answered(x, began, ok) }, late)
-		return
-	}
+	late := func(x answer) { a.late(s.Claim, call.Wait, x) }
 	w := &waiting{process: a.process, claim: c, late: late, heard: func(h *driver.Held) { a.steps.Heard(a.awake(), h) }}
 	w.done = func(x answer, asked time.Duration, ok bool) {
 		a.wait = nil

@@ -125,11 +125,7 @@ func (x *player) hear() {
 			return
 		}
 		x.listen = false
-		s := x.steps.Told(<-x.steps.Words())
-		if x.gone != nil && s.Err == nil {
-			s.Err = x.gone
-		}
-		x.carryOn(s)
+		x.carryOn(x.steps.Told(<-x.steps.Words()))
 	})
 }
 
@@ -205,8 +201,8 @@ func (x *player) end(s contend.Step) {
 		return
 	}
 	x.got = s.Hold
-	if s.Err != nil || x.gone != nil {
-		s.Hold.Claim.Forgo()
+	if x.err = x.gone; x.err != nil {
+		s.Hold.Forgo()
 		x.work.end(term.None)
 		l := x.place.NewLeaver(s.Hold, claim.Left{})
 		x.finish(&l)
@@ -328,7 +324,7 @@ func (x *player) String() string { return fmt.Sprintf("%s: over %t, %v", x.name,
 
 // justified says whether a call may have ended like that.
 func (x *player) justified() bool {
-	var here *contend.Held
+	var here *driver.Held
 	var done *driver.Duplicate
 	switch {
 	case x.err == nil:

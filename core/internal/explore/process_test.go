@@ -103,6 +103,9 @@ func (p *process) Lost(h *hold.Hold) {
 	})
 }
 
+// Renewed implements hold.Keeper.
+func (p *process) Renewed(*hold.Hold, time.Duration, error) {}
+
 // carry does what a step says is done first: each is an effect.
 func (p *process) carry(a *agent, s contend.Step) {
 	if s.Start != nil {

@@ -40,7 +40,6 @@ func (h *Hold) End(now clock.Reading, left claim.Left) (e Ending, loss term.Loss
 	if _, loss = h.term.State(); loss != term.None { // nothing that was lost leaves a marker
 		left.Mark = false
 	}
-	left.Keep = max(left.Keep, h.rest(now))
 	h.mu.Unlock()
 	h.tell(lost)
 	return Ending{hold: h, left: left}, loss, ok
@@ -69,11 +68,13 @@ func (e *Ending) Send(now clock.Reading) (c driver.Claim, bound time.Duration, o
 		h.Claim.End()
 	}
 	e.tried = true
-	if e.left.Keep > 0 && e.left.Handoff == "" {
-		e.left.Keep = max(h.rest(now), time.Millisecond)
-	}
-	return h.Claim.Release(&h.want.Wish, e.left), driver.Patience(h.want.Lifetime()), true
+	left := e.left
+	left.Keep = e.keep(now)
+	return h.Claim.Release(&h.want.Wish, left), driver.Patience(h.want.Lifetime()), true
 }
+
+// keep is for how long the name is to stay taken from now on. The caller holds the mutex.
+func (e *Ending) keep(now clock.Reading) time.Duration { return max(e.left.Keep, e.hold.rest(now)) }
 
 // Answered takes the outcome of a command, and says whether to send another one.
 func (e *Ending) Answered(m driver.Meaning) (again bool) {
@@ -85,16 +86,13 @@ func (e *Ending) Answered(m driver.Meaning) (again bool) {
 // Over ends the hold at now. Whoever calls it cleans up, and vacates the name.
 func (e *Ending) Over(now clock.Reading) Outcome {
 	h := e.hold
-	h.mu.Lock()
-	a := answer(e.last)
-	if !e.tried {
-		a = term.NotDone
-	}
 	x := Outcome{Unmarked: e.last.Kind == driver.Unmarked}
-	x.Result, x.Loss = h.term.ReleasedBy(now, a, e.open, e.tried)
+	h.mu.Lock()
+	x.Result, x.Loss = h.term.ReleasedBy(now, answer(e.last), e.open, e.tried)
+	mayKeep := e.keep(now) > 0
 	h.mu.Unlock()
 	h.site.Watch.Leave(h)
-	x.Cleanup = h.Claim.Ended(now.Awake(), e.last.Answered() && e.tried, e.left.Keep > 0)
+	x.Cleanup = h.Claim.Ended(now.Awake(), e.last.Answered(), mayKeep)
 	return x
 }
 

@@ -52,11 +52,11 @@ type Site struct {
 	Desk   *claim.Desk // that sends; nil if somebody plays
 }
 
-// Keeper is whom a hold tells that it is over by itself. It is called without a mutex held, after the contexts have ended.
-type Keeper interface{ Lost(h *Hold) }
-
-// Listener is a Keeper that wants to hear of each renewal. It is called without a mutex held.
-type Listener interface {
+// Keeper is whom a hold tells what happens to it by itself. It is called without a mutex held.
+type Keeper interface {
+	// Lost says that it is over. The contexts have ended.
+	Lost(h *Hold)
+	// Renewed says what came of a renewal.
 	Renewed(h *Hold, took time.Duration, err error)
 }
 
@@ -163,7 +163,7 @@ func (h *Hold) Next(now clock.Reading, w *Want) bool {
 func (h *Hold) Look(now clock.Reading) (renew bool) {
 	h.mu.Lock()
 	lost := h.stop(h.term.Look(now))
-	renew = h.term.Renew(now)
+	renew = h.term.Renew(now.Awake())
 	h.set()
 	h.mu.Unlock()
 	h.tell(lost)
@@ -209,6 +209,15 @@ func (h *Hold) Want() *Want {
 	return h.want
 }
 
+// Forgo says that nobody has received the hold: MinHold does not apply.
+func (h *Hold) Forgo() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	terms := *h.want.Terms
+	terms.MinHold = 0
+	h.want = &Want{&terms, h.want.Name, h.want.Work}
+}
+
 // Turns says how many turns of this hold there were.
 func (h *Hold) Turns() int {
 	h.mu.Lock()
@@ -224,6 +233,11 @@ func (h *Hold) Remaining(now clock.Awake) time.Duration {
 		return 0
 	}
 	return max(0, h.term.Until().Sub(now))
+}
+
+// Held is what is told to those who find that this process has the name.
+func (h *Hold) Held(now clock.Awake) *driver.Held {
+	return &driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}
 }
 
 // Begun is when the turn under way began: when its grant was heard, or when it was passed on.

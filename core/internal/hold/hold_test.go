@@ -51,6 +51,8 @@ func (s *site) Lost(h *Hold) {
 	s.early = s.early || !told
 }
 
+func (*site) Renewed(*Hold, time.Duration, error) {}
+
 // seen is what the site has seen so far: the loss of one name, how many were lost, and whether one was lost too early.
 func (s *site) seen(name string) (why term.Loss, lost int, early bool) {
 	s.mu.Lock()

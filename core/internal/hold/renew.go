@@ -29,18 +29,12 @@ func (h *Hold) Renewal(now clock.Reading) (c driver.Claim, patience time.Duratio
 
 // Renewed implements watchdog.Watched.
 func (h *Hold) Renewed(c driver.Claim, asked, now clock.Reading, err error) {
-	if l, ok := h.site.Keeper.(Listener); ok {
-		l.Renewed(h, now.Awake().Sub(asked.Awake()), err)
-	}
+	h.site.Keeper.Renewed(h, now.Awake().Sub(asked.Awake()), err)
 	m := driver.Explain(err)
-	h.Claim.Renewed(m)
+	ttl := h.Claim.Renewed(m, c.TTL)
 	h.mu.Lock()
-	ttl := c.TTL
 	if h.want.MinHold > 0 { // that keeps the name, and nobody's trust
 		ttl = min(ttl, h.want.TTL)
-	}
-	if longest := h.Claim.Longest(); longest > 0 {
-		ttl = min(ttl, longest)
 	}
 	lost := h.stop(h.term.Renewed(asked, now, ttl, answer(m)))
 	h.landed()
@@ -73,7 +67,7 @@ func answer(m driver.Meaning) term.Answer {
 // rest is what is left, at now, of the time for which MinHold keeps the name taken. It counts from when the turn began. The caller
 // holds the mutex.
 func (h *Hold) rest(now clock.Reading) time.Duration {
-	if h.want.MinHold == 0 || h.Claim.Forgone() {
+	if h.want.MinHold == 0 {
 		return 0
 	}
 	left := h.want.MinHold - now.Up().Sub(h.term.Begun())
@@ -117,7 +111,7 @@ func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) 
 			h.mu.Unlock()
 			return
 		}
-		if h.term.Confirm(now) {
+		if h.term.Confirm() {
 			sent = true
 			p.Tasks.Go(func() { h.confirm(p) })
 		}
@@ -135,7 +129,7 @@ func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) 
 func (h *Hold) Turn(now clock.Reading, t term.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.term.Again(now, h.turn(t))
+	h.term.Begin(now, h.turn(t))
 	h.set()
 }
 

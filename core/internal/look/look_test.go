@@ -51,11 +51,12 @@ type slow struct {
 	each           time.Duration
 	walks, singles atomic.Int32
 	err, walkErr   error
+	free           string // a name that nobody holds any more
 }
 
 func (s *slow) Inspect(_ context.Context, name string) (inspect.LeaseInfo, error) {
 	s.singles.Add(1)
-	return inspect.LeaseInfo{Name: name, Held: true}, s.err
+	return inspect.LeaseInfo{Name: name, Held: name != s.free}, s.err
 }
 
 func (s *slow) Leases(context.Context, string) iter.Seq2[inspect.LeaseInfo, error] {
@@ -99,6 +100,22 @@ func TestASmallServiceIsWalkedThroughAtEachLook(t *testing.T) {
 		if w, n := s.walks.Load(), s.singles.Load(); w < 59 || n > 0 {
 			t.Errorf("%d walks, %d single looks", w, n)
 		}
+	})
+}
+
+func TestBetweenWalksANameThatIsLetGoIsNotShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{names: 3, each: time.Second}
+		l := New(s, "", Filter(nil).Keep)
+		if p := watch(t, l, 10*time.Second); len(p.Infos) != 3 {
+			t.Errorf("%+v", p)
+		}
+		s.free = "n1"
+		if p := watch(t, l, time.Second); len(p.Infos) != 2 || p.Infos[1].Name != "n2" || s.walks.Load() != 1 {
+			t.Errorf("%+v after %d walks", p, s.walks.Load())
+		}
+		l.Close()
 	})
 }
 

@@ -15,51 +15,30 @@ func (l *Line[W, H, N]) First(broken func()) (of W, behind, ok bool) {
 
 // over says that the asker ends.
 func (l *Line[W, H, N]) over() {
-	l.asker = false
-	if l.broken != nil {
-		l.broken = nil
-	}
+	l.asker, l.broken = false, nil
 	l.tell()
 	l.prune()
 }
 
-// Gift is what became of something that was to be given.
-type Gift uint8
-
-// The gifts.
-const (
-	Given  Gift = iota
-	Unlike      // the first waiter does not take it
-	Nobody      // nobody waits
-)
-
 // Give is for the asker: something was granted, and take makes a hold of it for whoever is first now, or says that it does not suit. With
-// anybody, it goes to the first whom it suits. Once it is given, it is over with the asker, unless others can hold the name too and
-// more wait. If nobody waits, it is over as well.
-func (l *Line[W, H, N]) Give(anybody bool, take func(W) (H, bool)) (gift Gift, more bool) {
+// anybody, it goes to the first whom it suits. Once it is given, it is over with the asker, unless others can hold the name too.
+func (l *Line[W, H, N]) Give(anybody bool, take func(W) (H, bool)) (given bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
-	if l.first == nil {
-		l.over()
-		return Nobody, false
+	for w := l.first; w != nil; w = w.next {
+		if h, ok := take(w.Of); ok {
+			l.send(w, Word[H]{Hold: h})
+			if !l.together {
+				l.hold(h)
+				l.over()
+			}
+			return true
+		}
+		if !anybody {
+			return false
+		}
 	}
-	w := l.first
-	h, ok := take(w.Of)
-	for !ok && anybody && w.next != nil {
-		w = w.next
-		h, ok = take(w.Of)
-	}
-	if !ok {
-		return Unlike, true
-	}
-	l.send(w, Word[H]{Hold: h})
-	if !l.together {
-		l.hold(h)
-	} else if l.first != nil {
-		return Given, true
-	}
-	l.over()
-	return Given, false
+	return false
 }
 
 // Pass is for the end of a hold in the line for key: next makes it the hold of the first waiter, or says that it may not be passed on. If
@@ -92,12 +71,11 @@ func (t *Table[W, H, N]) Vacate(key string, h H) (start *Line[W, H, N]) {
 	if l == nil {
 		return nil
 	}
-	if l.held && l.has == h {
+	if l.has == h {
 		l.held = false
 		l.tell()
 	}
 	if !l.wake() {
-		l.prune()
 		return nil
 	}
 	return l
@@ -124,7 +102,6 @@ func (l *Line[W, H, N]) Tell(n N) {
 	if l.first == nil {
 		return
 	}
-	l.crowded()
 	l.news, l.known = n, true
 	l.tell()
 }
@@ -140,7 +117,6 @@ func (l *Line[W, H, N]) tell() {
 type Look[H comparable, N any] struct {
 	Has     H               // who has it, or had it last; zero if nobody did
 	Held    bool            // somebody of this process has the name
-	Asked   bool            // somebody of this process asks for it
 	News    N               // if Known
 	Known   bool            // there was an answer, for those who ask or wait now
 	Changed <-chan struct{} // closed when any of this is different; nil if nobody has the name or asks
@@ -158,7 +134,7 @@ func (t *Table[W, H, N]) Watch(key string) (v Look[H, N]) {
 		l.crowded()
 		l.changed = make(chan struct{})
 	}
-	return Look[H, N]{l.has, l.held, l.asker || l.calls > 0, l.news, l.known, l.changed}
+	return Look[H, N]{l.has, l.held, l.news, l.known, l.changed}
 }
 
 // Waiting says how many wait in all lines, and is for tests.

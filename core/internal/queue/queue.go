@@ -28,6 +28,7 @@ type Line[W any, H comparable, N any] struct {
 	together bool  // others can hold the name at the same time: the line does not know who does
 	asker    bool  // asks
 	held     bool  // and has is who
+	known    bool  // there was an answer, for those who wait
 	calls    int32 // calls that ask for themselves; one at most, unless together
 	has      H     // or who had it last
 
@@ -40,7 +41,6 @@ type crowd[W any, H comparable, N any] struct {
 	last    *Waiter[W, H, N]
 	broken  func()        // breaks the asker's round off; nil between rounds
 	news    N             // the last answer
-	known   bool          // there is one, for those who wait
 	changed chan struct{} // closed when there is another one; nil if nobody watches
 }
 
@@ -85,21 +85,24 @@ func (t *Table[W, H, N]) Enter(key string, together bool, w *Waiter[W, H, N]) (l
 	if l.held {
 		has = l.has
 	}
-	l.crowded()
-	w.join(l)
-	w.prev = l.last
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.next = w
-	}
-	l.last = w
+	w.join(l, l.last)
 	return l, true, has
 }
 
-// join makes w ready to wait in l.
-func (w *Waiter[W, H, N]) join(l *Line[W, H, N]) {
-	w.line = l
+// join has w wait in l behind prev, first of all if that is nil.
+func (w *Waiter[W, H, N]) join(l *Line[W, H, N], prev *Waiter[W, H, N]) {
+	l.crowded()
+	w.line, w.prev, w.next = l, prev, l.first
+	if prev == nil {
+		l.first = w
+	} else {
+		w.next, prev.next = prev.next, w
+	}
+	if w.next == nil {
+		l.last = w
+	} else {
+		w.next.prev = w
+	}
 	if w.Told == nil {
 		w.Told = make(chan Word[H], 2)
 	}
@@ -110,10 +113,10 @@ func (w *Waiter[W, H, N]) join(l *Line[W, H, N]) {
 func (t *Table[W, H, N]) Try(key string, together bool) (l *Line[W, H, N], asks bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l = t.lines[key]; l != nil && !together && !l.free() {
-		return nil, false
-	}
 	l = t.open(key, together)
+	if !together && !l.free() {
+		return l, false
+	}
 	l.calls++
 	return l, true
 }
@@ -133,18 +136,12 @@ func (l *Line[W, H, N]) Granted(begin func() H) (h H, start bool) {
 	if !l.together {
 		l.hold(h)
 	}
-	if start = l.wake(); !start {
-		l.prune()
-	}
-	return h, start
+	return h, l.wake()
 }
 
 // hold says that h has the name. What was said of it before is old.
 func (l *Line[W, H, N]) hold(h H) {
-	l.held, l.has = true, h
-	if l.known {
-		l.known = false
-	}
+	l.held, l.has, l.known = true, h, false
 	l.tell()
 }
 
@@ -153,15 +150,7 @@ func (l *Line[W, H, N]) Refused(w *Waiter[W, H, N]) (start bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	l.calls--
-	l.crowded()
-	w.join(l)
-	w.next = l.first
-	if l.first == nil {
-		l.last = w
-	} else {
-		l.first.prev = w
-	}
-	l.first = w
+	w.join(l, nil)
 	return l.wake()
 }
 
@@ -171,43 +160,35 @@ func (l *Line[W, H, N]) GaveUp() (start bool) {
 	defer l.table.mu.Unlock()
 	l.calls--
 	l.tell()
-	if start = l.wake(); !start {
-		l.prune()
-	}
-	return start
+	return l.wake()
 }
 
 // Leave takes w out, because its call goes. If it was told a word in the meantime, that is for the caller to pass on. If nobody
 // waits any more, broken has to be called: it ends the asker's round.
-func (w *Waiter[W, H, N]) Leave(t *Table[W, H, N]) (word Word[H], told bool, broken func()) {
+func (w *Waiter[W, H, N]) Leave(t *Table[W, H, N]) (word Word[H], broken func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.line == nil {
 		for word = <-w.Told; word.Look; {
 			word = <-w.Told
 		}
-		return word, true, nil
+		return word, nil
 	}
 	l := w.line
-	l.unlink(w)
-	if len(w.Told) > 0 {
-		<-w.Told
-	}
+	l.unlink(w) // what says to look may be there still: it does so once more as it waits again
 	if l.first == nil {
 		broken, l.broken = l.broken, nil
 		l.known = false // the asker only clears up from now on
 	}
-	l.prune()
-	return word, false, broken
+	return word, broken
 }
 
-// wake says to begin the asker, if somebody waits, and nobody asks or holds.
+// wake says to begin the asker, if somebody waits, and nobody asks or holds. It forgets a line that nobody needs.
 func (l *Line[W, H, N]) wake() (start bool) {
-	if l.first == nil || l.asker || l.held || l.calls > 0 && !l.together {
-		return false
-	}
-	l.asker = true
-	return true
+	start = l.first != nil && !l.asker && !l.held && (l.calls == 0 || l.together)
+	l.asker = l.asker || start
+	l.prune()
+	return start
 }
 
 func (l *Line[W, H, N]) unlink(w *Waiter[W, H, N]) {
@@ -255,9 +236,9 @@ func (t *Table[W, H, N]) open(key string, together bool) *Line[W, H, N] {
 	return l
 }
 
-// prune forgets a line that nobody needs. It may have been forgotten before, and there is another one of its name.
+// prune forgets a line that nobody needs.
 func (l *Line[W, H, N]) prune() {
-	if l.first == nil && !l.asker && !l.held && l.calls == 0 && l.table.lines[l.key] == l {
+	if l.first == nil && !l.asker && !l.held && l.calls == 0 {
 		delete(l.table.lines, l.key)
 		l.table.forget(l.key)
 	}

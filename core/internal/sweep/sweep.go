@@ -156,7 +156,7 @@ func (s *Sweeper) run() {
 		if !some {
 			return
 		}
-		if wait := time.Until(first); wait > 0 && s.told(wait) {
+		if s.told(time.Until(first)) {
 			continue // something new may come first
 		}
 		s.sweep()

@@ -1,7 +1,6 @@
 package term
 
 import (
-	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
@@ -42,34 +41,26 @@ func (x *Term) renewIn(from clock.Awake, d time.Duration) { x.renew, x.early = f
 
 // Due is when to look again, and how much earlier it may be, to share a command with others.
 func (x *Term) Due() (at clock.Awake, early time.Duration) {
-	if x.state != Held && x.state != Stopped {
+	if !x.under() {
 		return clock.Never, 0
 	}
 	at = x.Until()
 	if x.state == Held {
 		at = min(at, x.stop)
 	}
-	if x.mayRenew() && x.renew < at {
+	if x.state == Held && !x.flight && x.renew < at {
 		at, early = x.renew, x.early
 	}
 	return at, early
 }
 
-func (x *Term) mayRenew() bool { return x.state == Held && !x.flight && x.renew != clock.Never }
-
-// Renew says whether a renewal is due at now. If so, it is under way from then on.
-func (x *Term) Renew(now clock.Reading) bool {
-	if !x.mayRenew() || now.Awake() < x.renew.Add(-x.early) || !x.Stands(now) {
-		return false
-	}
-	x.flight = true
-	return true
-}
+// Renew says whether a renewal is due at now. If so, it is under way from then on. Look comes before.
+func (x *Term) Renew(now clock.Awake) bool { return now >= x.renew.Add(-x.early) && x.Confirm() }
 
 // Confirm is Renew for somebody who does not wait until it is due. There is one renewal at a time: if one is under
 // way, he waits for that one.
-func (x *Term) Confirm(now clock.Reading) bool {
-	if x.state != Held || x.flight || !x.Stands(now) {
+func (x *Term) Confirm() bool {
+	if x.state != Held || x.flight {
 		return false
 	}
 	x.flight = true
@@ -107,7 +98,7 @@ func (x *Term) Renewed(asked, now clock.Reading, ttl time.Duration, a Answer) Lo
 	case NotOwner:
 		return x.lose(Taken)
 	case Silence, NotDone:
-		x.fails = min(x.fails+1, math.MaxInt32-1)
+		x.fails++
 		if x.renew != clock.Never {
 			x.renewIn(now.Awake(), max(x.Left(now)/20, floor))
 		}

@@ -95,11 +95,12 @@ const drift = 2 * time.Millisecond
 // New returns the life of g, in its first turn.
 func New(g Grant, t Turn) Term {
 	x := Term{asked: g.Asked, life: Trust(g.TTL), heard: g.Heard.Awake(), fence: g.Fence, left: int32(max(g.Fences, 1) - 1)} //nolint:gosec // G115: a block is small
-	x.begin(t, g.Heard)
+	x.Begin(g.Heard, t)
 	return x
 }
 
-func (x *Term) begin(t Turn, now clock.Reading) {
+// Begin begins a turn at now, with t, or the one under way anew.
+func (x *Term) Begin(now clock.Reading, t Turn) {
 	x.every, x.begun, x.stop = t.Every, now.Up(), clock.Never
 	if t.MaxHold > 0 {
 		x.stop = now.Awake().Add(t.MaxHold)
@@ -136,9 +137,12 @@ func (x *Term) Stands(now clock.Reading) bool { return now.Since(x.asked) < x.li
 // Fails says how many renewals in a row had no answer.
 func (x *Term) Fails() int { return int(x.fails) }
 
+// under says that the end of the term has not begun.
+func (x *Term) under() bool { return x.state == Held || x.state == Stopped }
+
 // Look does what is due at now, and says what ended trust, if that has happened just now.
 func (x *Term) Look(now clock.Reading) Loss {
-	if x.state != Held && x.state != Stopped {
+	if !x.under() {
 		return None
 	}
 	if !x.Stands(now) {

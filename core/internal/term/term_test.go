@@ -33,13 +33,13 @@ func TestTrustCountsFromBeforeTheRequestAndEndsBeforeTheTTL(t *testing.T) {
 func TestAnAnswerAfterTrustHasEndedRevivesNothing(t *testing.T) {
 	t.Parallel()
 	x := granted(usual)
-	if !x.Renew(at(time.Second)) || x.Renew(at(time.Second)) || x.Confirm(at(time.Second)) {
+	if !x.Renew(at(time.Second).Awake()) || x.Renew(at(time.Second).Awake()) || x.Confirm() {
 		t.Fatal("one renewal at a time")
 	}
 	if loss := x.Renewed(at(time.Second), at(3*time.Second), 3*time.Second, Yes); loss != Expired {
 		t.Error(loss)
 	}
-	if x.Left(at(3*time.Second)) != 0 || x.Renew(at(3*time.Second)) || x.Confirm(at(3*time.Second)) {
+	if x.Left(at(3*time.Second)) != 0 || x.Renew(at(3*time.Second).Awake()) || x.Confirm() {
 		t.Error("it is over")
 	}
 }
@@ -47,7 +47,7 @@ func TestAnAnswerAfterTrustHasEndedRevivesNothing(t *testing.T) {
 func TestARenewalIsTrustedFromWhenItWasSentAndForWhatWasSent(t *testing.T) {
 	t.Parallel()
 	x := granted(usual)
-	x.Renew(at(time.Second))
+	x.Renew(at(time.Second).Awake())
 	x.Renewed(at(time.Second), at(2*time.Second), 30*time.Second, Yes)
 	if x.Until() != at(time.Second+Trust(30*time.Second)).Awake() {
 		t.Error(x.Until())
@@ -62,7 +62,7 @@ func TestARenewalForAShorterTTLCutsNothingShort(t *testing.T) {
 	for _, now := range []time.Duration{0, ms, 100 * ms, 1234567 * time.Microsecond, 2967 * ms} {
 		x := granted(usual)
 		until, ttl := x.Until(), x.Least(at(now))
-		x.Confirm(at(now))
+		x.Confirm()
 		x.Renewed(at(now), at(now), ttl, Yes)
 		if x.Until() < until || x.Until() > until.Add(3*ms) || ttl%ms != 0 {
 			t.Errorf("at %s: %s, trusted for %s longer", now, ttl, x.Until().Sub(until))
@@ -78,7 +78,7 @@ func TestAGrantInTheQueueSurvivesAFailedRenewalWhateverItsTTL(t *testing.T) {
 		for {
 			due, early := x.Due()
 			now := due.Sub(0) - early
-			if !x.Renew(at(now)) {
+			if x.Look(at(now)) != None || !x.Renew(at(now).Awake()) {
 				break
 			}
 			tries++
@@ -98,12 +98,12 @@ func TestAGrantInTheQueueSurvivesAFailedRenewalWhateverItsTTL(t *testing.T) {
 func TestAFailedRenewalIsTriedAgainAndANoEndsAllAtOnce(t *testing.T) {
 	t.Parallel()
 	x := granted(usual)
-	x.Renew(at(time.Second))
+	x.Renew(at(time.Second).Awake())
 	x.Renewed(at(time.Second), at(1100*ms), 0, Silence)
 	if due, _ := x.Due(); due <= at(1100*ms).Awake() || due > at(1300*ms).Awake() {
 		t.Error(due)
 	}
-	x.Renew(at(1300 * ms))
+	x.Renew(at(1300 * ms).Awake())
 	if loss := x.Renewed(at(1300*ms), at(1301*ms), 0, NotOwner); loss != Taken || x.Left(at(1301*ms)) != 0 {
 		t.Error(loss)
 	}
@@ -119,7 +119,7 @@ func TestRenewalsAreAsRareAsTheyWereAskedToBe(t *testing.T) {
 		t.Errorf("due %d, early %s", due, early)
 	}
 	x = granted(Turn{})
-	if due, _ := x.Due(); due != x.Until() || x.Renew(at(2*time.Second)) || !x.Confirm(at(2*time.Second)) {
+	if due, _ := x.Due(); due != x.Until() || x.Renew(at(2*time.Second).Awake()) || !x.Confirm() {
 		t.Error("nobody renews it but Confirm")
 	}
 	x.Renewed(at(2*time.Second), at(2*time.Second), time.Minute, Yes)
@@ -155,15 +155,18 @@ func TestMaxHoldStopsTheTurnAndLeavesTheReleaseToDo(t *testing.T) {
 	if x.Look(at(100*ms)) != None || x.Look(at(101*ms)) != MaxHold || x.Look(at(102*ms)) != None || x.Left(at(102*ms)) != 0 {
 		t.Error("told once, and not trusted since")
 	}
-	if x.Renew(at(time.Second)) || x.Confirm(at(time.Second)) || x.Next(at(103*ms), usual) {
+	if x.Renew(at(time.Second).Awake()) || x.Confirm() || x.Next(at(103*ms), usual) {
 		t.Error("not renewed, and no turn")
 	}
 	y := x
 	if release, _ := x.End(at(200 * ms)); !release || !x.MayRelease(at(200*ms)) {
 		t.Error("to be released")
 	}
-	if r, loss := x.ReleasedBy(at(201*ms), Yes, false, true); r != WasLost || loss != MaxHold {
-		t.Error(r, loss)
+	for _, a := range []Answer{Yes, NotOwner} {
+		z := x
+		if r, loss := z.ReleasedBy(at(201*ms), a, false, true); r != WasLost || loss != MaxHold {
+			t.Error(a, r, loss)
+		}
 	}
 	if y.Look(at(3*time.Second)) != None || y.state != Lost {
 		t.Error("lost, and told before")
@@ -195,17 +198,17 @@ func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 		"all is well":        {func(*Term) {}, 2 * ms, true},
 		"the time of turns":  {func(*Term) {}, 6 * ms, false},
 		"it counts from ...": {func(*Term) {}, 6*ms - 1, true},
-		"one under way":      {func(x *Term) { x.Confirm(at(2 * ms)) }, 3 * ms, false},
+		"one under way":      {func(x *Term) { x.Confirm() }, 3 * ms, false},
 		"one has failed": {func(x *Term) {
-			x.Confirm(at(2 * ms))
+			x.Confirm()
 			x.Renewed(at(2*ms), at(3*ms), 0, Silence)
 		}, 4 * ms, false},
 		"one was answered": {func(x *Term) {
-			x.Confirm(at(2 * ms))
+			x.Confirm()
 			x.Renewed(at(2*ms), at(3*ms), 3*time.Second, Yes)
 		}, 4 * ms, true},
 		"a renewal begins no turns": {func(x *Term) {
-			x.Confirm(at(2 * ms))
+			x.Confirm()
 			x.Renewed(at(2*ms), at(5*ms), 3*time.Second, Yes)
 		}, 6 * ms, false},
 		"fences used up": {func(x *Term) {
@@ -230,7 +233,7 @@ func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 func TestAReleaseWaitsForTheRenewalAndNothingIsSentAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	x := granted(usual)
-	x.Renew(at(time.Second))
+	x.Renew(at(time.Second).Awake())
 	if release, _ := x.End(at(time.Second)); !release || x.MayRelease(at(time.Second)) {
 		t.Error("a renewal is under way")
 	}
@@ -238,7 +241,7 @@ func TestAReleaseWaitsForTheRenewalAndNothingIsSentAfterTheEnd(t *testing.T) {
 	if !x.MayRelease(at(1001*ms)) || x.MayRelease(at(3*time.Second)) {
 		t.Error("after it, and while the old trust stands: the answer did not count")
 	}
-	if x.Renew(at(2*time.Second)) || x.Confirm(at(2*time.Second)) {
+	if x.Renew(at(2*time.Second).Awake()) || x.Confirm() {
 		t.Error("no renewal after the end")
 	}
 }
@@ -261,7 +264,6 @@ func TestWhatAReleaseHasComeTo(t *testing.T) {
 		{Silence, true, true, ms, Unconfirmed, None},
 		{NotDone, false, true, ms, Unconfirmed, None},
 		{NotDone, false, false, late, WasLost, Expired},
-		{NotDone, true, false, late, Unconfirmed, None},
 	} {
 		x := granted(usual)
 		x.End(at(0))

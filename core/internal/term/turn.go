@@ -10,16 +10,11 @@ import (
 // a command. When it is over, or the fences are used up, other processes have their chance.
 const Turns = 5 * time.Millisecond
 
-// MayPass says whether another caller of this process can have the next turn at now: the term is trusted for a third of its
-// life at least, no renewal is under way or has failed, and there are turns left.
-func (x *Term) MayPass(now clock.Reading) bool {
-	return x.state == Held && !x.flight && x.fails == 0 && x.left > 0 &&
-		now.Awake().Sub(x.heard) < Turns && x.Left(now) >= x.life/3
-}
-
-// Next is the next turn, if MayPass says so. It never loses the term: whoever calls it has no time for that.
+// Next is the next turn, if another caller of this process can have it at now: the term is trusted for a third of its
+// life at least, no renewal is under way or has failed, and there are turns left. It never loses the term: whoever calls it
+// has no time for that.
 func (x *Term) Next(now clock.Reading, t Turn) bool {
-	if !x.MayPass(now) || now.Awake() >= x.stop {
+	if x.flight || x.fails > 0 || x.left == 0 || now.Awake().Sub(x.heard) >= Turns || x.Left(now) < x.life/3 || now.Awake() >= x.stop {
 		return false
 	}
 	x.left--
@@ -27,15 +22,8 @@ func (x *Term) Next(now clock.Reading, t Turn) bool {
 	if x.fence > 0 {
 		x.fence++
 	}
-	x.begin(t, now)
+	x.Begin(now, t)
 	return true
-}
-
-// Again begins the turn under way anew at now, with t.
-func (x *Term) Again(now clock.Reading, t Turn) {
-	if x.state == Held {
-		x.begin(t, now)
-	}
 }
 
 // Turns says how many turns there were.
@@ -45,11 +33,10 @@ func (x *Term) Turns() int { return int(x.taken) + 1 }
 // loss says why if that has happened just now.
 func (x *Term) End(now clock.Reading) (release bool, loss Loss) {
 	loss = x.Look(now)
-	if x.state != Held && x.state != Stopped {
-		return false, loss
+	if release = x.under(); release {
+		x.state = Ending
 	}
-	x.state = Ending
-	return true, loss
+	return release, loss
 }
 
 // MayRelease says whether a release may be sent at now. It may not while a renewal is under way, which could come after it, and when
@@ -72,19 +59,18 @@ const (
 // answer. If that one has freed the name, the answer now is that the token owns nothing. That is assumed only if nobody
 // else can have had the name since. tried is false if nothing was sent, because the term was over.
 func (x *Term) ReleasedBy(now clock.Reading, a Answer, open, tried bool) (Result, Loss) {
-	stands := x.Stands(now)
 	x.state = Released
 	told := x.loss // by MaxHold
 	switch {
-	case tried && a == Yes, tried && a == NotOwner && open && stands:
+	case !tried:
+		return x.lostAtLast(Expired)
+	case a == Yes, a == NotOwner && open && x.Stands(now):
 		if told != None {
 			return WasLost, told
 		}
 		return Freed, None
-	case tried && a == NotOwner && !open:
+	case a == NotOwner && !open:
 		return x.lostAtLast(Taken)
-	case !tried && !open:
-		return x.lostAtLast(Expired)
 	default:
 		return Unconfirmed, told
 	}

@@ -38,9 +38,6 @@ type renewer[W Watched] struct {
 
 // add has the given entries renewed. It sorts them so that those that can share a command are next to each other.
 func (r *renewer[W]) add(due []W) {
-	if len(due) == 0 {
-		return
-	}
 	slices.SortStableFunc(due, func(a, b W) int { return cmp.Compare(a.Fails(), b.Fails()) })
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -5,6 +5,7 @@
 package watchdog
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -51,7 +52,7 @@ type Dog[W Watched] struct {
 	count   atomic.Int64 // how many are watched; during a tick some of them are not in the heap
 	timer   *time.Timer
 	wakeAt  clock.Awake   // when the timer fires; clock.Never if it is not set
-	ticking bool          // a tick is under way; it sets the timer when it ends
+	ticking int           // how many ticks are under way; what they look at is not in the heap
 	seen    clock.Reading // the clocks at the last tick
 	closed  bool          // nothing more is accepted
 	left    bool          // nothing is watched any more
@@ -60,7 +61,8 @@ type Dog[W Watched] struct {
 // New returns a watchdog that renews through p.
 func New[W Watched](p *call.Port) *Dog[W] {
 	d := &Dog[W]{port: p, seen: p.Clock.Read(), wakeAt: clock.Never}
-	d.renewer.port = p
+	d.renewer.port, d.timer = p, time.AfterFunc(math.MaxInt64, d.tick)
+	d.timer.Stop()
 	return d
 }
 
@@ -80,13 +82,11 @@ func (d *Dog[W]) Watch(w W) bool {
 func (d *Dog[W]) Set(w W, at clock.Awake, early time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !w.Entry().watched || d.left || at == clock.Never {
+	if !w.Entry().watched {
 		return
 	}
 	d.heap.set(w, at, early)
-	if !d.ticking {
-		d.arm(at)
-	}
+	d.arm(at)
 }
 
 // Leave ends the watch over w.
@@ -110,24 +110,23 @@ func (d *Dog[W]) arm(at clock.Awake) {
 	}
 	awake := d.port.Clock.Now()
 	d.wakeAt = min(at, awake.Add(lookEvery))
-	wait := max(0, d.wakeAt.Sub(awake))
-	if d.timer == nil {
-		d.timer = time.AfterFunc(wait, d.tick)
-	} else {
-		d.timer.Reset(wait)
-	}
+	d.timer.Reset(d.wakeAt.Sub(awake))
 }
 
 // tick does what is due.
 func (d *Dog[W]) tick() {
 	now := d.port.Clock.Look()
 	d.mu.Lock()
-	if d.ticking { // the timer was set again as it fired
+	if d.left {
 		d.mu.Unlock()
 		return
 	}
-	d.ticking, d.wakeAt = true, clock.Never
+	d.ticking++
+	d.wakeAt = clock.Never
 	due := d.popDue(now)
+	if len(d.heap) > 0 {
+		d.arm(d.heap[0].at)
+	}
 	d.mu.Unlock()
 
 	renew := due[:0]
@@ -140,10 +139,7 @@ func (d *Dog[W]) tick() {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ticking = false
-	if len(d.heap) > 0 && !d.left {
-		d.arm(d.heap[0].at)
-	}
+	d.ticking--
 }
 
 // popDue takes what is due out of the heap. If the clocks have moved against each other since the last tick, because the
@@ -184,7 +180,7 @@ func (d *Dog[W]) Close() []W {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	for d.ticking { // what it looks at is not in the heap
+	for d.ticking > 0 {
 		d.mu.Unlock()
 		runtime.Gosched()
 		d.mu.Lock()
@@ -197,8 +193,5 @@ func (d *Dog[W]) Abandon() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed, d.left = true, true
-	if d.timer != nil {
-		d.timer.Stop()
-	}
 	return int(d.count.Load())
 }

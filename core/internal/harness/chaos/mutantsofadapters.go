@@ -166,8 +166,8 @@ func mutantsOfCoalescing() []Mutant {
 		{
 			Name: "refusal: calls share the answer of one that does not wait",
 			File: "core/internal/contend/caller.go",
-			Old:  "\ts := Step{Do: Over, Err: err}\n\tif c.line.GaveUp() {",
-			New:  "\ts := Step{Do: Over, Err: err}\n\tif h := r.Meaning().Held; h != nil {\n\t\tc.line.Tell(News{Held: h, At: r.Now.Awake()})\n\t\ts.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(r.Now.Awake())\n\t} else if c.line.GaveUp() {",
+			Old:  "\t\ts := c.leaves(c.line.GaveUp(), r.Now.Awake(), r.Now.Awake())\n",
+			New:  "\t\tif m.Held != nil {\n\t\t\tc.line.Tell(News{Held: m.Held, At: r.Now.Awake()})\n\t\t}\n\t\ts := c.leaves(m.Held == nil && c.line.GaveUp(), r.Now.Awake(), r.Now.Awake())\n",
 			Test: "core/coalesce TestAnAnswerFromBeforeTheCallCoversNothing",
 		},
 		{

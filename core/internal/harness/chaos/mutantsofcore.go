@@ -38,8 +38,8 @@ func mutantsOfRuns() []Mutant {
 		{
 			Name: "a caller who goes away cleans nothing up",
 			File: "core/internal/claim/end.go",
-			Old:  "x := c.cleanup(now, c.placed || c.owned || c.open > 0)",
-			New:  "x := Cleanup{}",
+			Old:  "return c.cleanup(now, c.placed || c.open > 0)",
+			New:  "return Cleanup{}",
 			Red:  "left", Only: "delay",
 		},
 		{
@@ -346,9 +346,9 @@ func mutantsOfTests() []Mutant {
 		},
 		{
 			Name: "a renewal is trusted for what it asks for",
-			File: "core/internal/hold/renew.go",
-			Old:  "longest > 0",
-			New:  "false",
+			File: "core/internal/claim/claim.go",
+			Old:  "gives := c.get().gives; gives > 0",
+			New:  "gives := c.get().gives; gives < 0",
 			Test: "core TestARenewalIsTrustedForNoLongerThanTheBackendGives",
 		},
 		{
