@@ -73,7 +73,7 @@ func (l *Locker) Dedup() (window time.Duration, scope string) {
 // Wait returns what New and With were told by [WithWait], for middleware. The default is [WaitForever].
 func (l *Locker) Wait() time.Duration {
 	if l.none() {
-		return WaitForever
+		return 0
 	}
 	return l.cfg.wait
 }
