@@ -452,14 +452,14 @@ func mutantsOfTests() []Mutant {
 		{
 			Name: "a set has no MaxHold",
 			File: "core/leaseset.go",
-			Old:  "\t\tx.hold.Turn(now, g.cfg.terms.Turn)\n",
+			Old:  "\t\tx.hold.Turn(now, g.cfg.Turn)\n",
 			New:  "",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
 		},
 		{
 			Name: "a set that was not completed keeps its names by MinHold",
 			File: "core/leaseset.go",
-			Old:  "x.hold.Claim.Forgo()",
+			Old:  "x.hold.Forgo()",
 			New:  "_ = x",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
 		},
