@@ -445,7 +445,7 @@ func mutantsOfTests() []Mutant {
 		{
 			Name: "a set that is nearly over counts as whole",
 			File: "core/leaseset.go",
-			Old:  "!x.live() || left < g.cfg.ttl/3 {",
+			Old:  "!x.live() || left < g.cfg.TTL/3 {",
 			New:  "left < 0 {",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
 		},
