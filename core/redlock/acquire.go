@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -90,13 +91,16 @@ func (b *ballot) outlasts(ctx context.Context, nodes []int, bound time.Time) boo
 // attempt asks every node once, in the way of how. late says that nodes whose answers are missing were not waited for.
 func (s *Store) attempt(ctx context.Context, b *ballot, c driver.Claim, how ranked.Claim) (t *tally, late bool) {
 	how.Claim = b.at(c)
-	b.launch()
+	certain := b.launch(c.TTL)
 	t = s.newTally(c)
 	votes := make(chan vote, len(s.nodes))
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
 		v := vote{node: i, own: s.leftAt(i, b)}
 		v.grant, v.err = b.fly(i, func() (driver.Grant, error) { return s.acquireAt(ctx, i, how) })
 		v.own = v.own || s.leftAt(i, b) // as it asked, or since then
+		if certain[i] < c.TTL {
+			v.grant.TTL = min(cmp.Or(v.grant.TTL, certain[i]), certain[i])
+		}
 		votes <- v
 	})
 	late = s.count(ctx, t, votes)

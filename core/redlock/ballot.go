@@ -58,6 +58,10 @@ type seat struct {
 	granted bool          // the node has granted the name
 	longest time.Duration // as it said then: see driver.Grant
 
+	open     int           // calls under way that set a TTL, renewals too
+	silent   time.Time     // when one of those went unanswered, last
+	shortest time.Duration // the shortest TTL that one of them may still set
+
 	asked   bool // it was asked for a release
 	freeing bool // a release is under way
 	again   bool // another one is to follow
@@ -213,12 +217,35 @@ func (b *ballot) expired() bool {
 }
 
 // launch counts calls at all nodes as under way before any is asked. So a node whose turn comes when others have
-// decided is asked too.
-func (b *ballot) launch() {
+// decided is asked too. For how long each node stands if it grants the name says sends.
+func (b *ballot) launch(ttl time.Duration) (certain []time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.seats {
 		b.seats[i].flying++
+		certain = append(certain, b.sends(i, ttl))
+	}
+	return certain
+}
+
+// sends takes note of a call that sets a TTL at node i, and says for how much of it the node stands then: a quorum does not wait for all
+// nodes, so an earlier call with a shorter TTL may come there later, and cut it short. Two processes would have the name
+// then. The caller holds the mutex.
+func (b *ballot) sends(i int, ttl time.Duration) (certain time.Duration) {
+	seat := &b.seats[i]
+	if seat.open == 0 && time.Since(seat.silent) > b.most {
+		seat.shortest = ttl
+	}
+	seat.shortest, b.most = min(seat.shortest, ttl), max(b.most, ttl)
+	seat.open++
+	return seat.shortest
+}
+
+// answered takes note of the outcome of such a call. The caller holds the mutex.
+func (b *ballot) answered(i int, err error) {
+	b.seats[i].open--
+	if driver.Explain(err).Open() {
+		b.seats[i].silent = time.Now()
 	}
 }
 
@@ -234,6 +261,7 @@ func (b *ballot) fly(i int, ask func() (driver.Grant, error)) (g driver.Grant, e
 	}
 	seat := &b.seats[i]
 	seat.flying--
+	b.answered(i, err)
 	if err == nil {
 		seat.granted, seat.longest = true, g.Longest
 	}

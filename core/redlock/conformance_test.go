@@ -1,11 +1,13 @@
 package redlock_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -118,6 +120,55 @@ func TestConformanceOverJitterInMemory(t *testing.T) {
 			Slow:        300 * time.Millisecond, // three commands, each of which may be late there and back
 		}
 	}, "renew", "wait", "direct")
+}
+
+// A call is over when a quorum has answered. What is on its way to the other nodes then sets its own TTL there, and must not
+// cut short what a later call with a longer one was promised: another process would get the name beside the holder.
+func TestALateCommandWithAShorterTTLCutsNothingShort(t *testing.T) {
+	t.Parallel()
+	for _, renews := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			nodes, kept := memory(5), 0
+			late := make([]driver.Driver, len(nodes))
+			for i, node := range nodes {
+				late[i] = jittery{node.(*memlock.Store)}
+			}
+			d := redlock.New(late, redlock.WithFence())
+			const tries = 1000
+			for n := range tries {
+				c := driver.Claim{Name: fmt.Sprint(n), Token: fmt.Sprint("token of ", n), TTL: 10 * time.Second}
+				_, err := d.Acquire(t.Context(), c)
+				ok(t, err)
+				c.TTL = 30 * time.Second
+				promised := c.TTL
+				if renews {
+					err = d.Renew(t.Context(), []driver.Claim{c})[0]
+				} else {
+					var g driver.Grant
+					g, err = d.Acquire(t.Context(), c)
+					promised = cmp.Or(g.TTL, c.TTL)
+				}
+				if err != nil || promised < c.TTL {
+					continue // nothing is promised
+				}
+				kept++
+				time.Sleep(time.Second) // until all has arrived
+				whole := 0
+				for _, node := range nodes {
+					if info, _ := node.(*memlock.Store).Inspect(t.Context(), c.Name); info.Held && info.Remaining > 20*time.Second {
+						whole++
+					}
+				}
+				if whole <= len(nodes)/2 {
+					t.Errorf("renews %t: %d of %d nodes keep what was promised", renews, whole, len(nodes))
+				}
+			}
+			if kept < tries/4 {
+				t.Errorf("renews %t: only %d of %d calls were granted for the whole TTL", renews, kept, tries)
+			}
+			ok(t, d.Close(t.Context()))
+		})
+	}
 }
 
 func memory(n int) []driver.Driver {

@@ -11,6 +11,9 @@ import (
 
 var errNoAnswer = driver.Unavailable(errors.New("redlock: a node has not answered in time"))
 
+// errShorter stands for the answer of a node that has renewed, but may be asked for a shorter TTL yet.
+var errShorter = errors.New("redlock: a command of this process with a shorter TTL may still be on its way there")
+
 // errOwn stands for the answer of a node that the name is held there, by an earlier attempt of this process.
 var errOwn = errors.New("redlock: an earlier attempt of this process is still there")
 

@@ -48,12 +48,13 @@ type round struct {
 
 // poll is what the nodes have answered to the renewal of one claim.
 type poll struct {
-	ballot *ballot
-	ours   int   // nodes that have renewed it
-	gone   int   // nodes that said that it is not ours
-	lost   []int // nodes at which to acquire it again, once a quorum has it
-	unsure []int // nodes that have it, and have to say for how long
-	errs   []error
+	ballot  *ballot
+	ours    int             // nodes that have renewed it
+	gone    int             // nodes that said that it is not ours
+	certain []time.Duration // for how long each node stands that renews it
+	lost    []int           // nodes at which to acquire it again, once a quorum has it
+	unsure  []int           // nodes that have it, and have to say for how long
+	errs    []error
 }
 
 func (s *Store) newRound(claims []driver.Claim) *round {
@@ -65,6 +66,9 @@ func (s *Store) newRound(claims []driver.Claim) *round {
 		b := s.known(c)
 		r.polls[j].ballot = b
 		r.claims[j] = b.at(c)
+		if c.TTL > 0 {
+			r.polls[j].certain = b.renews(c.TTL)
+		}
 	}
 	return r
 }
@@ -82,7 +86,7 @@ func (r *round) take(i int, answers []error) {
 		if j < len(answers) {
 			err = answers[j]
 		}
-		p.add(i, err)
+		p.add(i, r.claims[j].TTL, err)
 		if before && !r.undecided(p) {
 			r.open--
 		}
@@ -120,8 +124,13 @@ func (r *round) undecided(p *poll) bool {
 
 // add takes a node's answer. One that is not known to have granted for as long as the quorum
 // promised does not count: it is asked again what it grants.
-func (p *poll) add(i int, err error) {
+func (p *poll) add(i int, ttl time.Duration, err error) {
+	if ttl > 0 {
+		p.ballot.renewedAt(i, err)
+	}
 	switch {
+	case err == nil && ttl > 0 && p.certain[i] < ttl:
+		p.errs = append(p.errs, errShorter)
 	case err == nil && p.ballot.counts(i):
 		p.ours++
 	case err == nil:
@@ -132,6 +141,24 @@ func (p *poll) add(i int, err error) {
 	default:
 		p.errs = append(p.errs, err)
 	}
+}
+
+// renews takes note of a renewal at all nodes.
+func (b *ballot) renews(ttl time.Duration) (certain []time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked.TTL = ttl
+	for i := range b.seats {
+		certain = append(certain, b.sends(i, ttl))
+	}
+	return certain
+}
+
+// renewedAt takes note of its outcome at node i.
+func (b *ballot) renewedAt(i int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answered(i, err)
 }
 
 func (b *ballot) counts(i int) bool {
@@ -195,5 +222,6 @@ func (b *ballot) board(i int) (c ranked.Claim, ok bool) {
 		return c, false
 	}
 	b.seats[i].flying++
+	b.sends(i, b.asked.TTL)
 	return ranked.Claim{Claim: b.at(b.asked), Rank: first, Floor: b.fence}, true
 }

@@ -331,6 +331,13 @@ func mutantsOfTests() []Mutant {
 			Test: "core/redlock TestWhatANodeGrantsLateIsGivenBackWithinASecond",
 		},
 		{
+			Name: "a node counts for more than a late command may leave of it",
+			File: "core/redlock/renew.go",
+			Old:  "ttl > 0 && p.certain[i] < ttl:",
+			New:  "false:",
+			Test: "core/redlock TestALateCommandWithAShorterTTLCutsNothingShort",
+		},
+		{
 			Name: "a place leaves a quorum's queue when the nodes are slow",
 			File: "core/redlock/wait.go",
 			Old:  "failed > len(s.nodes)-s.quorum || b.unheard(t, driver.PlaceLife(c.TTL))",
