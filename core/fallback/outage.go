@@ -92,6 +92,21 @@ func (o *outage) heard(token string) {
 func (o *outage) proved(now clock.Awake, took time.Duration, answers int64, because error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.note(now, took, answers, because)
+}
+
+// probeEnded ends a probe, and is proved if it had no answer: in one step, or who comes in between would find no outage and pay for it.
+func (o *outage) probeEnded(now clock.Awake, took time.Duration, answers int64, because error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.probing = false
+	if m := driver.Explain(because); m.Nobody && !m.Answered() {
+		o.note(now, took, answers, because)
+	}
+}
+
+// note is proved. The caller holds the mutex.
+func (o *outage) note(now clock.Awake, took time.Duration, answers int64, because error) {
 	if o.because != nil && o.answers == answers && o.took > took && (o.probing || now.Sub(o.at) < lasts) {
 		return
 	}
@@ -132,15 +147,10 @@ func (d *Driver) probe(c driver.Claim) {
 		began, answers := d.port.Clock.Now(), d.answers.Load()
 		err := d.port.Renew([]driver.Claim{{Name: c.Name, Token: rand.Text()}}, driver.Patience(c.TTL))[0]
 		now := d.port.Clock.Now()
-		d.outage.mu.Lock()
-		d.outage.probing = false
-		d.outage.mu.Unlock()
 		took := now.Sub(began)
 		if !slow(err) {
 			took = math.MaxInt64
 		}
-		if m := driver.Explain(err); m.Nobody && !m.Answered() {
-			d.outage.proved(now, took, answers, err)
-		}
+		d.outage.probeEnded(now, took, answers, err)
 	})
 }
