@@ -88,7 +88,7 @@ var grantCases = []testCase{
 				e.Errorf("%s: fence %d after %d", what, again.Fence, first[what])
 			}
 		}
-		e.sleep(e.ttl * 9 / 10) // past the first TTL, not the second
+		e.sleep(e.ttl * 9 / 10)                                                                // past the first TTL, not the second
 		within := func(what string) bool { return time.Since(asked[what]) < owners[what].TTL } // if not, the machine has stood still
 		for what, c := range owners {
 			if !e.owns(d, c) && within(what) {
