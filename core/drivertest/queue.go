@@ -12,7 +12,7 @@ import (
 var queueCases = []testCase{
 	// Entries are served in the order in which they came, one after the other, at once. That one's Wait has ended and begun again
 	// moves it not, and all have lived for twice the life of an entry that nobody looks at.
-	{name: "EntriesAreServedInTheirOrder", needs: []need{queues}, run: func(e *env) {
+	{name: "EntriesAreServedInTheirOrder", needs: []need{queues, ordered}, run: func(e *env) {
 		held := e.holds(e.Driver(), "name")
 		var all []*waiter
 		for range 4 {

@@ -25,6 +25,8 @@ type Config struct {
 	// Slow is how much longer a round trip may take than on a good network, and how much later than its first
 	// refusal a waiter may be in the queue.
 	Slow time.Duration
+	// Overtaken says that on a slow network or machine the next entry may overtake the first.
+	Overtaken bool
 
 	// Overwrite writes a foreign value, without expiry, where the backend keeps the lock of name. Delete
 	// deletes what is there. Stepwise says that Overwrite takes several steps, and that a waiter may get
@@ -106,6 +108,7 @@ var (
 	keeps   = need{"Keep", func(e *env) bool { return e.can.Keep }}
 	hands   = need{"hand-offs", func(e *env) bool { return e.can.Detach }}
 	queues  = need{"a queue", func(e *env) bool { return e.can.Queue }}
+	ordered = need{"an order that a slow network keeps", func(e *env) bool { return !e.Overtaken }}
 	foreign = need{"other software at the service", func(e *env) bool { return e.Overwrite != nil }}
 	whole   = need{"a foreign value written in one step", func(e *env) bool { return !e.Stepwise }}
 	wires   = need{"connections to break", func(e *env) bool { return e.Through != nil }}

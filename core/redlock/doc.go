@@ -94,8 +94,9 @@
 // Nodes on Redis with scripts have a queue whose order can be set. A process has an
 // entry in the queue of every node, with a rank that is the same at all of them. So it is first come,
 // first served, and a minority that is down changes nothing. Two processes that begin to wait within
-// the same moment may come in any order. A process that reaches no quorum leaves the queues. What it
-// leaves behind where it cannot go, and a process that dies, holds others up for three re-check
+// the same moment may come in any order, and if the first one asks before most nodes have heard of
+// the release, the next one may overtake it. A process that reaches no quorum leaves the queues. What
+// it leaves behind where it cannot go, and a process that dies, holds others up for three re-check
 // intervals at most. A waiter listens at every node, and asks for the name when a quorum has told it
 // that it is the first. docs/decisions/014-quorum.md has the reasons.
 //
