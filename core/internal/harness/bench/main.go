@@ -39,6 +39,7 @@ func main() {
 	b := &bench{say: func(progress string) { log.Print(progress) }}
 	flag.IntVar(&b.rounds, "rounds", 0, "interleaved rounds; 5 unless told, and 1 with -scale")
 	flag.DurationVar(&b.length, "time", 0, "length of one contestant's `round`, 500 ms unless told; some scenarios take a multiple")
+	rtt := flag.Duration("rtt", 0, "put a `round trip` of so much between the contestants and the server")
 	flag.BoolVar(&b.quick, "quick", false, "one short round with small numbers: a proof that everything runs, no figures")
 	scale := flag.Bool("scale", false, "measure how the cost of Holdfast grows, instead of comparing it; 5 minutes")
 	larger := flag.Bool("large", false, "with -scale: the largest sizes too, which takes minutes more")
@@ -60,6 +61,14 @@ func main() {
 		log.Fatal(err)
 	}
 	defer b.server.stop()
+	if *rtt > 0 {
+		f, err := startFar(b.server.addr, *rtt)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer f.stop()
+		b.addr = f.listener.Addr().String()
+	}
 	var sound bool
 	if *scale {
 		sound, err = b.showSweeps(ctx, grow, *larger, os.Stdout)
@@ -90,8 +99,26 @@ func (b *bench) show(ctx context.Context, all []scenario, w io.Writer) (sound bo
 
 // where is on what this is measured.
 func (b *bench) where(ctx context.Context) string {
-	return fmt.Sprintf("%s, %s/%s, %d cores, redis-server %s on loopback",
+	where := fmt.Sprintf("%s, %s/%s, %d cores, redis-server %s on loopback",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), b.server.version(ctx))
+	if b.addr != "" {
+		where += ", PING " + b.ping(ctx).Round(10*time.Microsecond).String()
+	}
+	return where
+}
+
+// ping is the median round trip to where the workers find the server.
+func (b *bench) ping(ctx context.Context) time.Duration {
+	rdb := client(b.addr, newTraffic())
+	defer func() { _ = rdb.Close() }()
+	var all []time.Duration
+	for range 101 {
+		began := time.Now()
+		_ = rdb.Ping(ctx).Err()
+		all = append(all, time.Since(began))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // defaults are the rounds, and their length, that nobody has asked for.

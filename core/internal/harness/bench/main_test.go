@@ -85,3 +85,17 @@ func TestAScenarioThatDoesNotExistIsRefusedByNameAndTheOthersAreListed(t *testin
 		}
 	}
 }
+
+func TestAFarServerIsAsFarAwayAsItSays(t *testing.T) {
+	t.Parallel()
+	b := quickBench(t)
+	f, err := startFar(b.server.addr, 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.addr = f.listener.Addr().String()
+	if took := b.ping(t.Context()); took < 20*time.Millisecond {
+		t.Errorf("a round trip took %s", took)
+	}
+	f.stop()
+}

@@ -16,6 +16,7 @@ import (
 // bench is one run of the program.
 type bench struct {
 	server *server
+	addr   string // at which workers find it, if it is far away
 	rounds int
 	length time.Duration // of one contestant's round
 	quick  bool
@@ -92,7 +93,7 @@ func (b *bench) once(ctx context.Context, s scenario, name string) (map[string]f
 	r := run{length: time.Duration(s.length * float64(b.length))}
 	bound, cancel := context.WithTimeout(ctx, r.length+cmp.Or(s.patience, 2*time.Minute))
 	defer cancel()
-	t := task{Scenario: s.name, Contestant: name, Addr: b.server.addr, Section: path, Length: r.length, Quick: b.quick}
+	t := task{Scenario: s.name, Contestant: name, Addr: cmp.Or(b.addr, b.server.addr), Section: path, Length: r.length, Quick: b.quick}
 	c, err := hire(bound, t, s.procs)
 	if err != nil {
 		return nil, faults{}, err
