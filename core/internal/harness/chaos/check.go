@@ -366,7 +366,7 @@ func checkLeft(v *Evidence) (breaches []string) {
 	hard := func(e Event) bool { return e.Fault != "delay" } // such faults may keep a clean-up from its work
 	for _, g := range v.grants() {
 		if long := g.Steps[0].expiry - g.From; strings.HasPrefix(g.Token, "!") && long > int64(v.ttl*3/10) {
-			breaches = append(breaches, fmt.Sprintf("%s: %s has left it for a hand-off for %.0f ms", g.Name, g.Worker, 1000*seconds(long)))
+			breaches = append(breaches, fmt.Sprintf("%s: %s has left it for a hand-off for %.3f ms", g.Name, g.Worker, 1000*seconds(long)))
 		}
 		if g.Worker != "" && !g.Kept && g.End == endExpired && !v.trouble(g.Worker, g.From-int64(v.ttl), g.To, hard) {
 			breaches = append(breaches, fmt.Sprintf("%s: a grant to %s was left to its TTL", g.Name, g.Worker))
