@@ -110,6 +110,7 @@ func (m *monitor) note(line string) {
 	c := Command{At: at, Since: at, Args: args}
 	if addr == "lua" {
 		c.Client, c.Script, c.Caller, c.Since = m.last.Client, m.calls, m.last.Args, m.last.At
+		c.At = max(c.At, c.Since) // a virtual machine's clock goes back by microseconds
 		m.commands = append(m.commands, c)
 		return
 	}

@@ -21,4 +21,10 @@ func TestALineOfMonitorIsRead(t *testing.T) {
 	if m.note(`+1795449706.893094 [0 127.0.0.1:39662] "set" "a"b"`); m.failed == nil {
 		t.Error("a line that cannot be read was")
 	}
+	m = &monitor{names: make(map[string]string)}
+	m.note(`+1795449706.893094 [0 127.0.0.1:39662] "eval" "x" "1" "k"`)
+	m.note(`+1795449706.893090 [0 lua] "get" "k"`)
+	if get := m.commands[1]; get.At < get.Since {
+		t.Errorf("%d ns before its script", get.Since-get.At)
+	}
 }
