@@ -185,10 +185,11 @@ func forgeries(text, was, is string) (all []string) {
 			copy(replaced[i:], is)
 		}
 	}
-	all = append(all, "", "\x1f", string(replaced), string(replaced)+"0", text+text)
-	for _, at := range smallNumber.FindAllStringIndex(text, -1) {
+	theirs := string(replaced)
+	all = append(all, "", "\x1f", theirs, theirs+"0", text+text)
+	for _, at := range smallNumber.FindAllStringIndex(theirs, -1) {
 		for n := range 60 {
-			all = append(all, text[:at[0]]+strconv.Itoa(n)+text[at[1]:])
+			all = append(all, theirs[:at[0]]+strconv.Itoa(n)+theirs[at[1]:])
 		}
 	}
 	for i := range replaced {

@@ -49,7 +49,7 @@ func WithPrefix(prefix string) Option {
 // client. New does no I/O. core.New reports what cannot work: a nil client, or an impossible prefix.
 func New(client *clientv3.Client, opts ...Option) *Store {
 	s := &Store{client: client, prefix: "holdfast/"}
-	s.share.Apart, s.share.Send = apart, s.together
+	s.share.Alone, s.share.Send, s.share.Apart = s.alone, s.together, apart
 	for _, o := range opts {
 		o.apply(s)
 	}

@@ -30,9 +30,12 @@ func apart(a, b transaction) bool { return a.name == b.name && len(a.when)+len(b
 
 // txn executes a transaction about one name. Without conditions it only reads.
 func (s *Store) txn(ctx context.Context, name string, when []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
-	return s.share.Do(ctx, transaction{name, when, then, otherwise}, func() (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).If(when...).Then(then...).Else(otherwise...).Commit()
-	})
+	return s.share.Do(ctx, transaction{name, when, then, otherwise})
+}
+
+// alone executes one transaction.
+func (s *Store) alone(ctx context.Context, t transaction) (*clientv3.TxnResponse, error) {
+	return s.client.Txn(ctx).If(t.when...).Then(t.then...).Else(t.otherwise...).Commit()
 }
 
 // together executes several transactions in one. If etcd refuses that, it has executed nothing, and each goes by itself.

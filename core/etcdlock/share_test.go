@@ -46,10 +46,10 @@ func gated(t *testing.T) (s *Store, gate chan struct{}, sent *atomic.Int32) {
 // busy has transactions under way that no gate lets through, so that others gather. They count for a while: see package share.
 func busy(t *testing.T, s *Store, sent *atomic.Int32) {
 	t.Helper()
-	for i := range share.MaxFlights {
+	for i := range share.MaxAlone {
 		go func() { _ = none(t.Context(), s, fmt.Sprint("busy-", i)) }()
 	}
-	backendtest.Eventually(t, "they are under way", func() bool { return sent.Load() == share.MaxFlights })
+	backendtest.Eventually(t, "they are under way", func() bool { return sent.Load() == share.MaxAlone })
 }
 
 // none is a look at a name, which finds nothing.
@@ -67,10 +67,10 @@ func TestManyClaimsShareATransaction(t *testing.T) {
 	for i := range claims {
 		looking.Go(func() { noError(t, none(t.Context(), s, fmt.Sprint("name-", i))) })
 	}
-	backendtest.Eventually(t, "those under way count no more", func() bool { return sent.Load() > share.MaxFlights })
+	backendtest.Eventually(t, "those under way count no more", func() bool { return sent.Load() > share.MaxAlone })
 	close(gate)
 	looking.Wait()
-	if n := sent.Load() - share.MaxFlights; n > claims/10 {
+	if n := sent.Load() - share.MaxAlone; n > claims/10 {
 		t.Errorf("%d transactions for %d looks", n, claims)
 	}
 }
@@ -88,7 +88,7 @@ func TestATransactionThatIsRefusedForOneIsExecutedForTheOthers(t *testing.T) {
 	bad, good := make(chan error, 1), make(chan error, 1)
 	go func() { bad <- put("bad", 4711) }() // there is no such lease
 	go func() { good <- put("good", clientv3.NoLease) }()
-	backendtest.Eventually(t, "they go together", func() bool { return sent.Load() == share.MaxFlights+1 })
+	backendtest.Eventually(t, "they go together", func() bool { return sent.Load() == share.MaxAlone+1 })
 	close(gate)
 	noError(t, <-good)
 	if err := <-bad; err == nil {

@@ -178,8 +178,8 @@ func (s *Store) renewalsAt(ctx context.Context, rdb *redis.ClusterClient, master
 	errs := make([]error, len(commands))
 	if s.replicas.n == 0 {
 		for i, p := range s.trip(ctx, commands) {
-			look(ctx, rdb, p.err)
-			errs[i] = renewed(&commands[i], 1, p.reply, commands[i].classify(p.err))[0]
+			look(ctx, rdb, p.Err)
+			errs[i] = renewed(&commands[i], 1, p.Answer, commands[i].classify(p.Err))[0]
 		}
 		return errs
 	}

@@ -93,8 +93,7 @@ func (s *Store) sendBare(ctx context.Context, c command) (any, error) {
 // send sends a command to the one server there is.
 func (s *Store) send(ctx context.Context, c command) (any, error) {
 	if s.share != nil {
-		return s.share.do(ctx, c)
+		return s.share.Do(ctx, c)
 	}
-	c = s.spelled(c)
-	return c.alone(ctx, s.rdb, s.replicas)
+	return s.alone(ctx, c)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/ranked"
+	"github.com/holdfast-go/holdfast/core/internal/share"
 )
 
 // Acquire implements driver.Driver. It runs one script, and another one if a free name has a queue. The first claim of
@@ -212,13 +213,13 @@ func (s *Store) renewEach(ctx context.Context, claims []driver.Claim, as func([]
 		return slices.Repeat([]error{err}, len(claims))
 	}
 	var errs []error
-	for part := range slices.Chunk(claims, maxShare) {
+	for part := range slices.Chunk(claims, share.Most) {
 		var commands []command
 		for i := range part {
 			commands = append(commands, as(part[i:i+1]))
 		}
 		for i, p := range s.trip(ctx, commands) {
-			errs = append(errs, renewed(&commands[i], 1, p.reply, commands[i].classify(p.err))...)
+			errs = append(errs, renewed(&commands[i], 1, p.Answer, commands[i].classify(p.Err))...)
 		}
 	}
 	s.leaveReplica(ctx, errs...)

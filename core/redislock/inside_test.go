@@ -198,8 +198,8 @@ func TestANameThatIsReleasedTwiceInOneCallIsServedOnce(t *testing.T) {
 		noError(t, rdb.HSet(ctx, beats, member, dead, "@"+member, offer).Err())
 	}
 	for i, p := range s.trip(ctx, []command{s.merged(releases, c), s.merged(releases, c)}) {
-		if p.reply != int64(1) || p.err != nil {
-			t.Errorf("release %d: %v, %v", i, p.reply, p.err)
+		if p.Answer != int64(1) || p.Err != nil {
+			t.Errorf("release %d: %v, %v", i, p.Answer, p.Err)
 		}
 	}
 	owner, left := rdb.Get(ctx, "holdfast:name").Val(), rdb.ZRange(ctx, line, 0, -1).Val()
@@ -220,9 +220,9 @@ func TestMergedClaimsHaveTheirOwnTTLs(t *testing.T) {
 		}
 		var last uint64
 		for i, p := range s.trip(ctx, commands) {
-			g, err := granted(p.reply)
-			if err != nil || p.err != nil || g.Fence <= last {
-				t.Fatalf("claim %d: %v, %v", i, p.reply, p.err)
+			g, err := granted(p.Answer)
+			if err != nil || p.Err != nil || g.Fence <= last {
+				t.Fatalf("claim %d: %v, %v", i, p.Answer, p.Err)
 			}
 			last = g.Fence
 			if left := rdb.PTTL(ctx, "holdfast:"+decimal(int64(i))).Val(); left > ttls[i] || left < ttls[i]-30*time.Second {
@@ -355,18 +355,18 @@ func TestNoTextOfAClientsOwnChangesTheLayout(t *testing.T) {
 func TestBySlotsOnlyNamesOfOneSlotAreMerged(t *testing.T) {
 	t.Parallel()
 	s := New(plainClient(t, "127.0.0.1:1"))
-	batch := []*parcel{{cmd: s.merged(releases, driver.Claim{Name: "before"})}}
+	batch := []*part{{Command: s.merged(releases, driver.Claim{Name: "before"})}}
 	s.layout.slots.Store(true)
 	want := make(map[int]int)
 	for i := range 3 * slots {
 		name := strconv.Itoa(i)
 		if at := slot("holdfast:" + name); at < 3 {
 			want[at]++
-			batch = append(batch, &parcel{cmd: s.merged(releases, driver.Claim{Name: name})})
+			batch = append(batch, &part{Command: s.merged(releases, driver.Claim{Name: name})})
 		}
 	}
-	loads := s.share.stow(batch)
-	if len(loads) != 1+len(want) || len(loads[0].parcels) != 1 || len(batch) < 5 {
+	loads := s.stow(batch)
+	if len(loads) != 1+len(want) || len(loads[0].parts) != 1 || len(batch) < 5 {
 		t.Fatalf("%d commands for %d slots and %d names", len(loads), len(want), len(batch))
 	}
 	for _, l := range loads[1:] {
@@ -375,8 +375,8 @@ func TestBySlotsOnlyNamesOfOneSlotAreMerged(t *testing.T) {
 			if _, rest, side := strings.Cut(key, "{"); side {
 				text, _, _ = strings.Cut(rest, "}")
 			}
-			if slot(text) != l.parcels[0].cmd.group {
-				t.Errorf("key %q in a command for slot %d", key, l.parcels[0].cmd.group)
+			if slot(text) != l.parts[0].Command.group {
+				t.Errorf("key %q in a command for slot %d", key, l.parts[0].Command.group)
 			}
 		}
 	}

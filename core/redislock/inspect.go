@@ -43,7 +43,7 @@ func (s *Store) look(ctx context.Context, names []string) ([]inspect.LeaseInfo, 
 	}
 	infos := make([]inspect.LeaseInfo, len(names))
 	for i, p := range s.trip(ctx, asked) {
-		reply, err := p.reply, p.err
+		reply, err := p.Answer, p.Err
 		if isMoving(err) { // by itself, it needs only the lock
 			reply, err = s.run(ctx, asked[i])
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
 // keepBusy has several goroutines of the process that has x take the name again and again, until
@@ -37,6 +38,20 @@ func served(t *testing.T, locks *core.Locker, opts ...core.Option) {
 	defer cancel()
 	if err := locks.Do(ctx, "name", func(context.Context) error { return nil }, opts...); err != nil {
 		t.Errorf("beside a busy process: %v", err)
+	}
+}
+
+// A node of a quorum may get a look late, after the grant that it asked for. An entry would then be in the way of others once the
+// name is free.
+func TestALateLookByTheOwnerQueuesNothing(t *testing.T) {
+	t.Parallel()
+	p := part(t)
+	s, c := p.store(t), ranked.Claim{Claim: claim("name", "owner"), Rank: ranked.Step}
+	_, err := s.AcquireRanked(t.Context(), c)
+	ok(t, err)
+	ok(t, s.WaitRanked(t.Context(), c))
+	if n := p.inLine(t); n != 0 {
+		t.Errorf("%d entries", n)
 	}
 }
 

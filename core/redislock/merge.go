@@ -42,33 +42,33 @@ func (s *Store) spelled(c command) command {
 }
 
 // of returns one command for many commands of this kind.
-func (m *merger) of(s *Store, many []*parcel) command {
+func (m *merger) of(s *Store, many []*part) command {
 	c := command{script: m.script, merger: m, lasting: m.grants, keys: 1 + (1+len(m.kinds))*len(many)}
 	size := 0
 	for _, p := range many {
-		size += 3*(len("{}:v1:line:beats")+len(s.prefix)+len(p.cmd.plain.name)) + len(p.cmd.plain.token) + len(magic) + len(p.cmd.plain.label)
+		size += 3*(len("{}:v1:line:beats")+len(s.prefix)+len(p.Command.plain.name)) + len(p.Command.plain.token) + len(magic) + len(p.Command.plain.label)
 	}
 	var n notes
 	n.text.Grow(size)
-	c.parts = append(make([]string, 0, c.keys+2*len(many)), s.layout.fence(many[0].cmd.plain.name)) // the same for all of a group
+	c.parts = append(make([]string, 0, c.keys+2*len(many)), s.layout.fence(many[0].Command.plain.name)) // the same for all of a group
 	for _, p := range many {
-		c.parts = append(c.parts, n.of(s.prefix, p.cmd.plain.name))
+		c.parts = append(c.parts, n.of(s.prefix, p.Command.plain.name))
 		for _, kind := range m.kinds {
-			c.parts = append(c.parts, n.of("{", s.prefix, p.cmd.plain.name, "}:v1:", kind))
+			c.parts = append(c.parts, n.of("{", s.prefix, p.Command.plain.name, "}:v1:", kind))
 		}
 	}
 	for _, p := range many {
-		c.parts = append(c.parts, n.of(p.cmd.plain.token, magic, p.cmd.plain.label))
+		c.parts = append(c.parts, n.of(p.Command.plain.token, magic, p.Command.plain.label))
 	}
 	if !m.grants {
-		c.parts = append(c.parts, s.hubs.channels(many[0].cmd.plain.name))
+		c.parts = append(c.parts, s.hubs.channels(many[0].Command.plain.name))
 		return c
 	}
-	ttl := many[0].cmd.plain.ttl
+	ttl := many[0].Command.plain.ttl
 	c.parts = append(c.parts, millis(ttl))
-	if slices.ContainsFunc(many, func(p *parcel) bool { return p.cmd.plain.ttl != ttl }) {
+	if slices.ContainsFunc(many, func(p *part) bool { return p.Command.plain.ttl != ttl }) {
 		for _, p := range many[1:] {
-			c.parts = append(c.parts, millis(p.cmd.plain.ttl))
+			c.parts = append(c.parts, millis(p.Command.plain.ttl))
 		}
 	}
 	return c

@@ -84,7 +84,7 @@ type Store struct {
 
 	layout *layout
 	hubs   *hubs
-	share  *share // nil if every command goes by itself
+	share  *sharing // nil if every command goes by itself
 
 	number atomic.Uint64 // of the last look
 	queued sync.Map      // tokens that were refused in a Wait, and were not granted or released since
@@ -112,7 +112,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 	s.layout = newLayout(rdb, &s.base)
 	s.hubs = newHubs(s.rdb, s.layout)
 	if _, ok := s.rdb.(*redis.Client); ok {
-		s.share = &share{store: s}
+		s.share = s.newSharing()
 	}
 	return s
 }

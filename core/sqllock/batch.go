@@ -27,9 +27,14 @@ func batchOf(c driver.Claim) batched {
 	}
 }
 
-// crowd is how many claims have to share a statement for there to be one at a time from then on: a statement costs the server
-// about as much as ten more claims in it do.
-const crowd = 6
+// flights is how many statements so many claims share: from six on one, since a statement costs the server about as much as ten
+// more claims in it do.
+func flights(claims int) int {
+	if claims < 6 {
+		return 4
+	}
+	return 1
+}
 
 // number is what a statement says to a claim: none if it does not find what it is about.
 type number struct {
@@ -37,23 +42,22 @@ type number struct {
 	found bool
 }
 
-type (
-	shared = share.Share[driver.Claim, number]
-	part   = share.Part[driver.Claim, number]
-)
+type part = share.Part[driver.Claim, number]
 
 // together returns a share whose claims are decided by one kind of statement, which answers with where
-// they stand and a number. It answers only what it can without waiting for a row. Without such a statement it is nil: then everything
+// they stand and a number. It answers only what it can without waiting for a row. Without such a statement everything
 // goes by itself.
-func (s *Store) together(stmt statement) *shared {
+func (s *Store) together(stmt statement, alone func(context.Context, driver.Claim) (number, error)) func(context.Context, driver.Claim) (number, error) {
 	if stmt.text == "" {
-		return nil
+		return alone
 	}
-	return &shared{
-		Crowd: crowd,
-		Apart: func(a, b driver.Claim) bool { return a.Name == b.Name }, // a statement changes a row once
-		Send:  func(ctx context.Context, batch []*part) { s.sendTogether(ctx, stmt, batch) },
+	all := &share.Share[driver.Claim, number]{
+		Alone:   alone,
+		Send:    func(ctx context.Context, batch []*part) { s.sendTogether(ctx, stmt, batch) },
+		Apart:   func(a, b driver.Claim) bool { return a.Name == b.Name }, // a statement changes a row once
+		Flights: flights,
 	}
+	return all.Do
 }
 
 func (s *Store) sendTogether(ctx context.Context, stmt statement, batch []*part) {

@@ -13,15 +13,12 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return driver.Grant{}, err
 	}
 	if c.Exclusive() && c.Handoff == "" && c.Dedup == 0 && s.do.take.text != "" {
-		n := fencesOf(c, false)
-		last, err := s.takes.Do(ctx, c, func() (number, error) {
-			return s.number(ctx, s.do.take, c.Name, c.Token, c.Label, c.TTL.Microseconds(), n, sign(n))
-		})
+		last, err := s.takes(ctx, c)
 		if err != nil {
 			return driver.Grant{}, err
 		}
 		if last.found {
-			return grantOf(last.n, n), nil
+			return grantOf(last.n, fencesOf(c, false)), nil
 		}
 	}
 	var said struct {
@@ -32,6 +29,12 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return driver.Grant{}, err
 	}
 	return said.grant, said.refused
+}
+
+// take takes a name that nobody can be in the way of.
+func (s *Store) take(ctx context.Context, c driver.Claim) (number, error) {
+	n := fencesOf(c, false)
+	return s.number(ctx, s.do.take, c.Name, c.Token, c.Label, c.TTL.Microseconds(), n, sign(n))
 }
 
 // sign is that of row.turn, for a grant of n fences.
@@ -70,23 +73,30 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 
 // end frees the name of an exclusive owner, or leaves it taken. It knows nothing of a token in the queue.
 func (s *Store) end(ctx context.Context, c driver.Claim) (mine bool, err error) {
-	args := []any{c.Name, c.Token, leftBy(c), c.Keep.Microseconds()}
 	switch {
 	case !c.Exclusive():
 		return false, nil
 	case c.Dedup == 0:
-		said, err := s.ends.Do(ctx, c, func() (number, error) {
-			n, err := s.changed(ctx, s.do.end, args...)
-			return number{n, n > 0}, err
-		})
+		said, err := s.ends(ctx, c)
 		return said.found, err
 	case s.do.complete.text == "":
 		return false, nil
 	}
 	var head string
-	n, err := s.once(ctx, s.do.complete, append(args, markerOf(c), c.Label, c.Dedup.Microseconds()), answer{dest: []any{&head}})
+	n, err := s.once(ctx, s.do.complete, append(endOf(c), markerOf(c), c.Label, c.Dedup.Microseconds()), answer{dest: []any{&head}})
 	if err == nil && n > 0 && c.Keep == 0 {
 		_ = s.notify(ctx, head) // who is not told looks by itself
 	}
 	return n > 0, err
+}
+
+// endOf is what says which claim ends, and how.
+func endOf(c driver.Claim) []any {
+	return []any{c.Name, c.Token, leftBy(c), c.Keep.Microseconds()}
+}
+
+// ended ends one that nobody can be in the way of.
+func (s *Store) ended(ctx context.Context, c driver.Claim) (number, error) {
+	n, err := s.changed(ctx, s.do.end, endOf(c)...)
+	return number{n, n > 0}, err
 }

@@ -19,8 +19,8 @@ type Store struct {
 	dialect  Dialect
 	do       statements
 	invalid  error
-	takes    *shared // nil where there is nothing to share
-	ends     *shared
+	takes    func(context.Context, driver.Claim) (number, error) // see take; claims share statements where they can
+	ends     func(context.Context, driver.Claim) (number, error) // see ended
 	changes  changes
 	pool     querier               // db
 	writer   chan struct{}         // of size one: has an entry while this process writes to SQLite
@@ -54,7 +54,7 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 		s.pool = &prepared{db: db}
 	}
 	s.do = d.statements(c.table)
-	s.takes, s.ends = s.together(s.do.takeMany), s.together(s.do.endMany)
+	s.takes, s.ends = s.together(s.do.takeMany, s.take), s.together(s.do.endMany, s.ended)
 	s.releases.Store(rand.Uint32()) //nolint:gosec // G404: it is no secret
 	if c.listen != nil {
 		s.hub = newHub(c.listen, s.notify)

@@ -4,6 +4,7 @@ package share
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,35 +14,42 @@ import (
 )
 
 const (
-	// MaxFlights is how many round trips are under way before commands begin to share them.
-	MaxFlights = 4
+	// MaxAlone is how many commands go by themselves at the same time before others share round trips.
+	MaxAlone = 4
 	// Most is how many commands share a round trip at most.
 	Most = 128
-	// Stuck is how long a round trip counts as one under way at most.
+	// Stuck is how long commands wait for a round trip to share at most.
 	Stuck = 250 * time.Millisecond
 )
 
 // ErrLeft is the error of a caller that has left while its command was under way. Its outcome is unknown.
 var ErrLeft = errors.New("the caller left while its command was under way")
 
-// Share has commands share round trips. A caller that finds fewer than MaxFlights under way sends its own command at once, by
-// itself. Other commands gather until a round trip ends, and go together in the next one.
+// Share has commands share round trips. A caller that finds fewer than MaxAlone under way, and no others who share one, sends its
+// own command at once, by itself. Other commands gather until a round trip ends. Each that begins takes its part of all that there
+// are, so that the service works for one while we work for another.
 //
-// A shared round trip belongs to no caller: it ends when the contexts of all of them have. One that takes long, since it waits
-// for somebody or its connection is broken, does not count as one under way any more: it must not hold up others.
+// A shared round trip belongs to no caller: it ends when the contexts of all of them have. Those that take long, since they wait
+// for somebody or their connection is broken, do not count as under way any more: they must not hold up others.
 type Share[C, A any] struct {
-	// Send makes a round trip for several commands, and sets what it says to each. A command that it says nothing to goes by
-	// itself then.
-	Send func(ctx context.Context, batch []*Part[C, A])
-	// Apart says whether two commands cannot go together. The later one goes by itself, then.
+	// Alone makes a round trip for one command, and Send for several; it sets what that says to each. A command that it says
+	// nothing to goes by itself then.
+	Alone func(ctx context.Context, c C) (A, error)
+	Send  func(ctx context.Context, batch []*Part[C, A])
+	// Apart says whether two commands cannot go together: the later one goes by itself. nil means that all can.
 	Apart func(a, b C) bool
-	// Crowd is how many commands have to share a round trip for there to be one at a time from then on; 0 means never.
-	Crowd int
+	// Flights is how many round trips share so many commands; nil means one at a time.
+	Flights func(commands int) int
+
+	spare sync.Pool // of *Part
 
 	mu      sync.Mutex // protects the fields below
-	flights int        // those that count
-	last    int        // how many the last round trip was for
+	era     int        // only the round trips of the present one count
+	flights int
+	shared  int // how many of them are shared
+	riding  int // commands in those
 	waiting []*Part[C, A]
+	hurry   *time.Timer // runs while anything waits
 }
 
 // Part is one command of a round trip.
@@ -52,97 +60,180 @@ type Part[C, A any] struct {
 	Err     error
 
 	ctx  context.Context //nolint:containedctx // of its caller
-	done chan struct{}   // closed when the above is set
+	sent bool            // protected by Share.mu
+	done chan struct{}   // of size one
 }
 
-// Do has c executed by alone, or with others. Of an error that matches driver.ErrNotSent nothing was sent.
-func (s *Share[C, A]) Do(ctx context.Context, c C, alone func() (A, error)) (answer A, err error) {
-	if s == nil {
-		return alone()
-	}
+// Do has c executed by itself, or with others. Of an error that matches driver.ErrNotSent nothing was sent.
+func (s *Share[C, A]) Do(ctx context.Context, c C) (answer A, err error) {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return answer, err
 	}
 	s.mu.Lock()
-	if s.flights < s.limit() && len(s.waiting) == 0 || slices.ContainsFunc(s.waiting, func(p *Part[C, A]) bool { return s.Apart(p.Command, c) }) {
-		land := s.depart()
+	if s.flights < MaxAlone && s.shared == 0 && len(s.waiting) == 0 || s.apart(c) {
+		era := s.era
+		s.flights++
 		s.mu.Unlock()
-		defer land()
-		return alone()
+		defer s.landed(era)
+		return s.Alone(ctx, c)
 	}
-	p := &Part[C, A]{Command: c, ctx: ctx, done: make(chan struct{})}
-	s.waiting = append(s.waiting, p)
+	p := s.join(ctx, c)
 	s.mu.Unlock()
 	select {
 	case <-p.done:
-	case <-ctx.Done():
+	case <-ctx.Done(): // p is not used again: its answer may still come
 		return answer, s.abandon(p)
 	}
-	if p.Err != nil || p.Said {
-		return p.Answer, p.Err
+	answer, err, said := p.Answer, p.Err, p.Said
+	*p = Part[C, A]{done: p.done}
+	s.spare.Put(p)
+	if err != nil || said {
+		return answer, err
 	}
-	return alone()
+	return s.Alone(ctx, c)
 }
 
-// limit is how many round trips may be under way. The caller holds the mutex.
-func (s *Share[C, A]) limit() int {
-	if s.Crowd > 0 && s.last >= s.Crowd {
-		return 1
+// apart says whether c cannot go with what waits. The caller holds the mutex.
+func (s *Share[C, A]) apart(c C) bool {
+	return s.Apart != nil && slices.ContainsFunc(s.waiting, func(p *Part[C, A]) bool { return s.Apart(p.Command, c) })
+}
+
+// join has c wait for a round trip. The caller holds the mutex.
+func (s *Share[C, A]) join(ctx context.Context, c C) *Part[C, A] {
+	p, _ := s.spare.Get().(*Part[C, A])
+	if p == nil {
+		p = &Part[C, A]{done: make(chan struct{}, 1)}
 	}
-	return MaxFlights
+	p.Command, p.ctx = c, ctx
+	s.waiting = append(s.waiting, p)
+	if len(s.waiting) == 1 {
+		s.setHurry()
+	}
+	return p
 }
 
 // abandon ends p for its caller, which cannot wait any more, and says whether it was sent.
 func (s *Share[C, A]) abandon(p *Part[C, A]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.waiting, p)
-	if i < 0 {
+	if p.sent {
 		return errors.Join(ErrLeft, p.ctx.Err())
 	}
-	s.waiting = slices.Delete(s.waiting, i, i+1)
+	s.waiting = slices.DeleteFunc(s.waiting, func(q *Part[C, A]) bool { return p == q })
 	return driver.NotSent(p.ctx.Err())
 }
 
-// depart begins a flight that counts. What it returns ends it, and has the next one go. The caller holds the mutex.
-func (s *Share[C, A]) depart() (land func()) {
-	s.flights++
-	landed := sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.flights--; len(s.waiting) > 0 && s.flights < s.limit() {
-			go s.fly(s.depart(), s.take()) // only its callers wait for that goroutine
-		}
-	})
-	late := time.AfterFunc(Stuck, landed)
-	return func() { late.Stop(); landed() }
+// landed ends a caller's own flight. Commands that have gathered meanwhile go out on a goroutine, which exists as long as there
+// are more. Only the callers of those commands wait for it.
+func (s *Share[C, A]) landed(era int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if era == s.era {
+		s.flights--
+	}
+	if len(s.waiting) > 0 && s.shared < s.most() {
+		s.begin()
+	}
 }
 
-// take returns what goes next. The caller holds the mutex.
-func (s *Share[C, A]) take() []*Part[C, A] {
-	s.last = min(len(s.waiting), Most)
-	batch := slices.Clone(s.waiting[:s.last])
-	s.waiting = slices.Delete(s.waiting, 0, s.last)
+// begin begins a flight that commands share. The caller holds the mutex.
+func (s *Share[C, A]) begin() {
+	s.flights++
+	s.shared++
+	go s.fly(s.era)
+}
+
+// most is how many flights all commands share. The caller holds the mutex.
+func (s *Share[C, A]) most() int {
+	if s.Flights == nil {
+		return 1
+	}
+	return s.Flights(len(s.waiting) + s.riding)
+}
+
+// fly makes round trips while there are commands. Most of those who have their answers send again at once. It lets them run before
+// it takes what goes next.
+func (s *Share[C, A]) fly(era int) {
+	for batch := s.take(era); batch != nil; batch = s.take(era) {
+		ctx, cancel := Outlive(batch, func(p *Part[C, A]) context.Context { return p.ctx })
+		s.Send(ctx, batch)
+		cancel()
+		s.arrived(era, len(batch))
+		for _, p := range batch {
+			p.done <- struct{}{}
+		}
+		runtime.Gosched()
+		runtime.Gosched()
+	}
+}
+
+// arrived says that n commands have their answers, and before their callers do: nobody is counted twice.
+func (s *Share[C, A]) arrived(era, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if era == s.era {
+		s.riding -= n
+	}
+}
+
+// take returns the commands that go next. If there are none, or the flight counts no more, it returns nil and ends the flight.
+func (s *Share[C, A]) take(era int) []*Part[C, A] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case era != s.era:
+		return nil
+	case len(s.waiting) == 0:
+		s.flights--
+		s.shared--
+		s.waiting = nil
+		return nil
+	}
+	most := s.most()
+	n := min(len(s.waiting), Most, (len(s.waiting)+s.riding+most-1)/most)
+	batch := s.waiting[:n:n]
+	s.waiting = s.waiting[n:]
+	s.riding += n
+	for _, p := range batch {
+		p.sent = true
+	}
+	s.setHurry()
+	if len(s.waiting) > 0 && s.shared < most {
+		s.begin()
+	}
 	return batch
 }
 
-func (s *Share[C, A]) fly(land func(), batch []*Part[C, A]) {
-	defer land()
-	ctx, cancel := Outlive(batch, func(p *Part[C, A]) context.Context { return p.ctx })
-	defer cancel()
-	s.Send(ctx, batch)
-	for _, p := range batch {
-		close(p.done)
+// setHurry sets the timer that sends what waits if no round trip ends for too long. The caller holds the mutex.
+func (s *Share[C, A]) setHurry() {
+	switch {
+	case s.hurry == nil:
+		s.hurry = time.AfterFunc(Stuck, s.overtake)
+	case len(s.waiting) == 0:
+		s.hurry.Stop()
+	default:
+		s.hurry.Reset(Stuck)
 	}
 }
 
-// Outlive returns a context that ends when those of all these callers have ended, or their deadlines have passed. It has none of
-// their values, since it may outlive each of them.
-func Outlive[T any](callers []T, of func(T) context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	if last, ok := latest(callers, of); ok {
-		ctx, cancel = context.WithDeadline(context.Background(), last)
+// overtake sends what has waited for too long. What is under way does not count any more.
+func (s *Share[C, A]) overtake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) > 0 {
+		s.era++
+		s.flights, s.shared, s.riding = 0, 0, 0
+		s.begin()
 	}
+}
+
+// Outlive returns a context that ends when the deadlines of all these callers have passed, or, if one of them has none, when the
+// contexts of all have ended. It has none of their values, since it may outlive each of them.
+func Outlive[T any](callers []T, of func(T) context.Context) (context.Context, context.CancelFunc) {
+	if last, ok := latest(callers, of); ok {
+		return context.WithDeadline(context.Background(), last)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
 	var left atomic.Int64
 	left.Store(int64(len(callers)))
 	stops := make([]func() bool, len(callers))

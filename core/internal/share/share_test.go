@@ -21,6 +21,7 @@ type parts = []*share.Part[string, string]
 // service answers each command in capitals, in a time that the test says.
 type service struct {
 	share.Share[string, string]
+
 	takes time.Duration
 
 	mu    sync.Mutex // protects the fields below
@@ -31,6 +32,12 @@ type service struct {
 func newService(takes time.Duration) *service {
 	s := &service{takes: takes}
 	s.Apart = func(a, b string) bool { return a[0] == b[0] }
+	s.Alone = func(ctx context.Context, c string) (string, error) {
+		s.mu.Lock()
+		s.alone = append(s.alone, c)
+		s.mu.Unlock()
+		return strings.ToUpper(c), s.sleep(ctx)
+	}
 	s.Send = func(ctx context.Context, batch parts) {
 		var all []string
 		for _, p := range batch {
@@ -56,20 +63,11 @@ func (s *service) sleep(ctx context.Context) error {
 	}
 }
 
-func (s *service) ask(ctx context.Context, c string) (string, error) {
-	return s.Do(ctx, c, func() (string, error) {
-		s.mu.Lock()
-		s.alone = append(s.alone, c)
-		s.mu.Unlock()
-		return strings.ToUpper(c), s.sleep(ctx)
-	})
-}
-
 // busy has as many commands under way as may be before others share a round trip.
 func (s *service) busy(t *testing.T) {
 	t.Helper()
-	for i := range share.MaxFlights {
-		go func() { _, _ = s.ask(t.Context(), fmt.Sprint(i)) }()
+	for i := range share.MaxAlone {
+		go func() { _, _ = s.Do(t.Context(), fmt.Sprint(i)) }()
 	}
 	synctest.Wait()
 }
@@ -82,7 +80,7 @@ func TestFewGoAloneAndManyTogether(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, c := range []string{"ask", "better", "unsaid"} {
 			wg.Go(func() {
-				answer, err := s.ask(t.Context(), c)
+				answer, err := s.Do(t.Context(), c)
 				if want := strings.ToUpper(c); err != nil || answer != want {
 					t.Errorf("%s: %s, %v", c, answer, err)
 				}
@@ -94,7 +92,7 @@ func TestFewGoAloneAndManyTogether(t *testing.T) {
 		if len(s.trips) != 1 || fmt.Sprint(s.trips[0]) != "[ask better unsaid]" {
 			t.Errorf("together: %v", s.trips)
 		}
-		if len(s.alone) != share.MaxFlights+1 || s.alone[share.MaxFlights] != "unsaid" {
+		if len(s.alone) != share.MaxAlone+1 || s.alone[share.MaxAlone] != "unsaid" {
 			t.Errorf("alone: %v", s.alone)
 		}
 	})
@@ -106,34 +104,57 @@ func TestWhatCannotGoWithWhatWaitsGoesAlone(t *testing.T) {
 		s := newService(10 * time.Millisecond)
 		s.busy(t)
 		for _, c := range []string{"a1", "b1", "a2"} {
-			go func() { _, _ = s.ask(t.Context(), c) }()
+			go func() { _, _ = s.Do(t.Context(), c) }()
 			synctest.Wait()
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if fmt.Sprint(s.trips) != "[[a1 b1]]" || s.alone[share.MaxFlights] != "a2" {
+		if fmt.Sprint(s.trips) != "[[a1 b1]]" || s.alone[share.MaxAlone] != "a2" {
 			t.Errorf("together %v, alone %v", s.trips, s.alone)
 		}
 	})
 }
 
-func TestARoundTripHasABoundAndACrowdHasOneAtATime(t *testing.T) {
+// While one flight is on its way, the service works for another. So none takes all that there are, unless they are very few.
+func TestFlightsShareWhatThereIs(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newService(10 * time.Millisecond)
-		s.Apart, s.Crowd = func(string, string) bool { return false }, 6
-		s.busy(t)
-		began := time.Now()
-		var wg sync.WaitGroup
-		for range 2*share.Most + 1 {
-			wg.Go(func() { _, _ = s.ask(t.Context(), "a") })
-		}
-		wg.Wait()
-		synctest.Wait()
-		if took := time.Since(began); len(s.trips) != 3 || len(s.trips[0]) != share.Most || took < 40*time.Millisecond {
-			t.Errorf("%d round trips, %s", len(s.trips), took)
-		}
-	})
+	for _, row := range []struct{ callers, flights, most int }{
+		{1, 1, 1}, {4, 2, 2}, {64, 2, 32}, {64, 1, 64}, {share.Most + 2, 1, share.Most}, {2 * share.Most, 2, share.Most}, {3 * share.Most, 2, share.Most}, {3 * share.Most, 3, share.Most},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newService(share.Stuck / 2)
+			s.Apart, s.Flights = nil, func(int) int { return row.flights }
+			flying, most, send := 0, 0, s.Send
+			s.Send = func(ctx context.Context, batch parts) {
+				s.mu.Lock()
+				flying++
+				most = max(most, len(batch))
+				if flying > row.flights {
+					t.Errorf("%+v: %d flights", row, flying)
+				}
+				s.mu.Unlock()
+				send(ctx, batch)
+				s.mu.Lock()
+				flying--
+				s.mu.Unlock()
+			}
+			s.busy(t)
+			var wg sync.WaitGroup
+			for range row.callers {
+				wg.Go(func() {
+					for range 20 {
+						if answer, err := s.Do(t.Context(), "a"); err != nil || answer != "A" {
+							t.Errorf("%+v: %s, %v", row, answer, err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if most > row.most {
+				t.Errorf("%+v: %d commands in one round trip", row, most)
+			}
+		})
+	}
 }
 
 // Otherwise it would go on after them, for as long as the server is away.
@@ -145,8 +166,8 @@ func TestARoundTripEndsWithTheLastOfItsCallers(t *testing.T) {
 		send := s.Send
 		s.Send = func(ctx context.Context, batch parts) { send(ctx, batch); ended.Store(true) }
 		busy, end := context.WithCancel(t.Context())
-		for i := range share.MaxFlights {
-			go func() { _, _ = s.ask(busy, fmt.Sprint(i)) }()
+		for i := range share.MaxAlone {
+			go func() { _, _ = s.Do(busy, fmt.Sprint(i)) }()
 		}
 		synctest.Wait()
 		leave := make([]context.CancelFunc, 2)
@@ -154,7 +175,7 @@ func TestARoundTripEndsWithTheLastOfItsCallers(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			leave[i] = cancel
 			go func() {
-				if _, err := s.ask(ctx, c); !errors.Is(err, share.ErrLeft) || errors.Is(err, driver.ErrNotSent) {
+				if _, err := s.Do(ctx, c); !errors.Is(err, share.ErrLeft) || errors.Is(err, driver.ErrNotSent) {
 					t.Error(err)
 				}
 			}()
@@ -178,7 +199,7 @@ func TestWhoLeavesBeforeItsCommandIsSentSaysSo(t *testing.T) {
 		s.busy(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
-		if _, err := s.ask(ctx, "a"); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.Do(ctx, "a"); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		time.Sleep(time.Second)
@@ -189,17 +210,46 @@ func TestWhoLeavesBeforeItsCommandIsSentSaysSo(t *testing.T) {
 	})
 }
 
-// A round trip that gets no answer holds up only those that are in it.
-func TestAStuckRoundTripHoldsNobodyUp(t *testing.T) {
+// A round trip that gets no answer holds up others once, and only for a while.
+func TestStuckRoundTripsHoldOthersUpForAQuarterOfASecondOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(time.Hour)
 		s.busy(t)
-		s.takes = 0
-		began := time.Now()
-		if answer, err := s.ask(t.Context(), "a"); err != nil || answer != "A" || time.Since(began) != share.Stuck {
-			t.Errorf("%s, %v after %s", answer, err, time.Since(began))
+		for _, alone := range []bool{true, false} { // which are stuck
+			began := time.Now()
+			if !alone {
+				s.busy(t)
+				go func() { _, _ = s.Do(t.Context(), "stuck") }()
+				time.Sleep(share.Stuck)
+				synctest.Wait()
+				began = time.Now()
+			}
+			s.takes = 0
+			for i := range 3 {
+				synctest.Wait() // nobody is under way who could take it along
+				answer, err := s.Do(t.Context(), "a")
+				if took := time.Since(began); err != nil || answer != "A" || took != share.Stuck {
+					t.Errorf("alone %t, %d: %s, %v after %s", alone, i, answer, err, took)
+				}
+			}
+			s.takes = time.Hour
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Hour)
 	})
+}
+
+func TestASharedRoundTripHasNobodysValues(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	own := context.WithValue(t.Context(), key{}, "one caller's")
+	bound, cancel := context.WithTimeout(own, time.Hour)
+	defer cancel()
+	for _, ctx := range []context.Context{own, bound} {
+		together, cancel := share.Outlive([]context.Context{ctx}, func(c context.Context) context.Context { return c })
+		if got := together.Value(key{}); got != nil {
+			t.Errorf("it has %q, which may be used for something else by now", got)
+		}
+		cancel()
+	}
 }

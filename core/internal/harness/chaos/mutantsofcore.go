@@ -325,7 +325,7 @@ func mutantsOfTests() []Mutant {
 		},
 		{
 			Name: "a node of a quorum is cleaned up once",
-			File: "core/redlock/ballot.go",
+			File: "core/redlock/seat.go",
 			Old:  "\tif left <= 0 {\n",
 			New:  "\tif left > 0 {\n",
 			Test: "core/redlock TestWhatANodeGrantsLateIsGivenBackWithinASecond",
@@ -440,7 +440,7 @@ func mutantsOfTests() []Mutant {
 			File: scripts + "ask.lua",
 			Old:  "  if not owns then\n    note(me",
 			New:  "  if true then\n    note(me",
-			Test: "core/redlock TestConformanceOverUnevenConnections/ALookBesideItsOwnGrantDoesNotQueueTheOwner",
+			Test: "core/redislock TestALateLookByTheOwnerQueuesNothing",
 		},
 		{
 			Name: "a set of which a name was lost leaves its marker",
