@@ -107,6 +107,7 @@ var answers = map[string]told{
 // of that is an answer to who has the name.
 func TestACommandIsSentOnceAndItsAnswerIsToldForWhatItIs(t *testing.T) {
 	t.Parallel()
+	sends := []string{"evalsha", "eval", "multi"} // EXEC may come when the call has ended: the client reads an answer before its own
 	for answer, want := range answers {
 		t.Run(strings.Trim(oneLine(answer), "-"), func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +128,7 @@ func TestACommandIsSentOnceAndItsAnswerIsToldForWhatItIs(t *testing.T) {
 					if what == "renew" && (want.plain || tx && text == hangUp) {
 						continue // two transactions, on connections of their own
 					}
-					before := len(s.requests("evalsha", "eval", "exec"))
+					before := len(s.requests(sends...))
 					var errs []error
 					wrong := func(err error) bool {
 						m := driver.Explain(err)
@@ -145,7 +146,7 @@ func TestACommandIsSentOnceAndItsAnswerIsToldForWhatItIs(t *testing.T) {
 					if i := slices.IndexFunc(errs, wrong); i >= 0 {
 						t.Errorf("%s: %s: %v: %+v: %q", kind, what, errs[i], driver.Explain(errs[i]), driver.Reason(errs[i]))
 					}
-					if n := len(s.requests("evalsha", "eval", "exec")) - before; n > len(errs) && !want.again {
+					if n := len(s.requests(sends...)) - before; n > len(errs) && !want.again {
 						t.Errorf("%s: %s: sent %d times", kind, what, n)
 					}
 				}
