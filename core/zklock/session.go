@@ -27,7 +27,12 @@ type Session struct {
 	timeout time.Duration
 }
 
-// Dial is a zk.Dialer. Give it to zk.Connect, with zk.WithDialer.
+// A server that takes a connection and says nothing on it, as one that starts may, is left after this time. The client
+// alone would wait for 6.7 times its session's time-out.
+const greetingTimeout = 5 * time.Second
+
+// Dial is a zk.Dialer. Give it to zk.Connect, with zk.WithDialer. A connection on which the server says
+// nothing for 5 s ends, so that the client tries again.
 func (s *Session) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	dial := s.Dialer
 	if dial == nil {
@@ -37,7 +42,7 @@ func (s *Session) Dial(network, address string, timeout time.Duration) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	return &listener{Conn: conn, session: s, reply: make([]byte, 0, greeting)}, nil
+	return &listener{Conn: conn, session: s, reply: make([]byte, 0, greeting), patience: time.Now().Add(greetingTimeout)}, nil
 }
 
 // of is how long session id lasts after the server last heard of it; 0 if that is not known.
@@ -58,8 +63,17 @@ const greeting = 4 + 4 + 4 + 8
 // listener is a connection that overhears the server's greeting.
 type listener struct {
 	net.Conn
-	session *Session
-	reply   []byte // what came so far, up to the end of the greeting
+	session  *Session
+	reply    []byte    // what came so far, up to the end of the greeting
+	patience time.Time // the greeting has to come before
+}
+
+// SetReadDeadline is only called by the goroutine that reads.
+func (l *listener) SetReadDeadline(t time.Time) error {
+	if len(l.reply) < greeting {
+		t = l.patience
+	}
+	return l.Conn.SetReadDeadline(t)
 }
 
 // Read is only called by one goroutine at a time: it is for the client to read replies in

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +106,35 @@ func TestASuspendedSessionIsNoLossUntilTrustEndsAndALostOneIsAtOnce(t *testing.T
 	}
 	eventually(t, "the next session", func() bool { return conn.State() == zk.StateHasSession && conn.SessionID() != first })
 	ok(t, acquire(t, w.locks, "lost").Release(t.Context()))
+}
+
+// ZooKeeper 3.8, as it starts, may take a connection and say nothing on it for as long as it is open. The client would
+// wait for 10 times its patience.
+func TestAServerThatSaysNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	mute, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ok(t, err)
+	t.Cleanup(func() { _ = mute.Close() })
+	var broken atomic.Pointer[net.Conn]
+	session := &zklock.Session{Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
+		if first := broken.Load(); first != nil && broken.CompareAndSwap(first, nil) {
+			address = mute.Addr().String()
+		}
+		conn, err := net.DialTimeout(network, address, timeout)
+		if err == nil && address == server.Addr() {
+			broken.CompareAndSwap(nil, &conn)
+		}
+		return conn, err
+	}}
+	conn, _, err := zk.Connect([]string{server.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
+	ok(t, err)
+	t.Cleanup(conn.Close)
+	x := acquire(t, locker(t, zklock.New(conn, session)), "name", core.WithRenewEvery(200*time.Millisecond))
+	ok(t, (*broken.Load()).Close())
+	eventually(t, "the client has left it", func() bool { return broken.Load() != nil })
+	renewed(t, x)
+	ok(t, x.Release(t.Context()))
 }
 
 func lostAs(t *testing.T, x *core.Lease, want core.Reason) {

@@ -15,7 +15,7 @@ const (
 )
 
 // ZooKeeperTick is the tick of the servers that [ZooKeeper] starts. They agree to sessions of
-// 2 to 200 ticks.
+// 2 to 600 ticks.
 const ZooKeeperTick = 200 * time.Millisecond
 
 // ZooKeeper starts a standalone ZooKeeper that belongs to the test, and ends with it. It
@@ -69,7 +69,7 @@ func zooKeeperPrepare(port int, dir, more string) error {
 		forceSync=no
 		4lw.commands.whitelist=*
 		%s
-	`, port, dir, ZooKeeperTick.Milliseconds(), 200*ZooKeeperTick.Milliseconds(), more), 0o600)
+	`, port, dir, ZooKeeperTick.Milliseconds(), 600*ZooKeeperTick.Milliseconds(), more), 0o600)
 }
 
 // zooKeeperServes is nil if the server serves requests.

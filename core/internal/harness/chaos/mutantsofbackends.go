@@ -179,5 +179,12 @@ func mutantsOfServices() []Mutant {
 			New:  "false &&",
 			Test: "core/zklock TestAFenceIsLaterThanThatOfWhoCameBetween",
 		},
+		{
+			Name: "ZooKeeper: a server that says nothing is waited for",
+			File: "core/zklock/session.go",
+			Old:  "\t\tt = l.patience\n",
+			New:  "",
+			Test: "core/zklock TestAServerThatSaysNothingIsLeft",
+		},
 	}
 }
