@@ -17,13 +17,13 @@ import (
 
 // chain is the recipe: the order of a server's interceptors, from the outside in.
 //
-//  1. Recovery is the outermost, since the door runs code that can panic too, such as a key
-//     function. A panic of the handler passes the door, which gives the lock back.
-//  2. What rejects requests comes before the door, so that nobody locks an order, or learns
+//  1. Recovery is the outermost, since the lock runs code that can panic too, such as a key
+//     function. A panic of the handler passes the lock, which gives the lock back.
+//  2. What rejects requests comes before the lock, so that nobody locks an order, or learns
 //     that it is locked, who may not touch it. A selector says which methods that is about.
-//  3. The door is last: the lock is held for the handler, and for nothing else. It needs no
+//  3. The lock is last: it is held for the handler, and for nothing else. It needs no
 //     selector. What has no rule passes.
-func chain(door *grpcmw.Interceptors) []grpc.ServerOption {
+func chain(locking *grpcmw.Interceptors) []grpc.ServerOption {
 	recovers := recovery.WithRecoveryHandler(func(any) error {
 		return status.Error(codes.Internal, "internal error") // the default sends the stack to the client
 	})
@@ -34,12 +34,12 @@ func chain(door *grpcmw.Interceptors) []grpc.ServerOption {
 		grpc.ChainUnaryInterceptor(
 			recovery.UnaryServerInterceptor(recovers),
 			selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(authenticate), users),
-			door.Unary(),
+			locking.Unary(),
 		),
 		grpc.ChainStreamInterceptor(
 			recovery.StreamServerInterceptor(recovers),
 			selector.StreamServerInterceptor(auth.StreamServerInterceptor(authenticate), users),
-			door.Stream(),
+			locking.Stream(),
 		),
 	}
 }

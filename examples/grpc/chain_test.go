@@ -79,13 +79,13 @@ func newLocker(t *testing.T, d driver.Driver) *core.Locker {
 	return locks
 }
 
-func newDoor(t *testing.T, locks *core.Locker, opts ...grpcmw.Option) *grpcmw.Interceptors {
+func newLocking(t *testing.T, locks *core.Locker, opts ...grpcmw.Option) *grpcmw.Interceptors {
 	t.Helper()
-	door, err := grpcmw.New(locks, opts...)
+	locking, err := grpcmw.New(locks, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return door
+	return locking
 }
 
 // wantCode also checks that the client learns no more than that.
@@ -111,7 +111,7 @@ func TestPanicOfAHandlerIsRecoveredAndItsLockReleased(t *testing.T) {
 				}
 				panic("secret")
 			}
-			client := serveWith(t, handlers{refund: boom, pack: boom}, chain(newDoor(t, newLocker(t, store), grpcmw.WithAnnotations())))
+			client := serveWith(t, handlers{refund: boom, pack: boom}, chain(newLocking(t, newLocker(t, store), grpcmw.WithAnnotations())))
 			wantCode(t, call(as(t.Context(), "alice"), client), codes.Internal)
 			x, err := newLocker(t, store).Acquire(t.Context(), "order:42", core.WithWait(3*time.Second))
 			if err != nil {
@@ -124,9 +124,9 @@ func TestPanicOfAHandlerIsRecoveredAndItsLockReleased(t *testing.T) {
 
 func TestPanicOfAKeyFunctionIsRecovered(t *testing.T) {
 	t.Parallel()
-	door := newDoor(t, newLocker(t, memlock.New()),
+	locking := newLocking(t, newLocker(t, memlock.New()),
 		grpcmw.WithMethodFunc("/orders.v1.Orders/Refund", func(context.Context, *orderspb.RefundRequest) (string, error) { panic("secret") }))
-	client := serveWith(t, handlers{}, chain(door))
+	client := serveWith(t, handlers{}, chain(locking))
 	wantCode(t, refund(as(t.Context(), "alice"), client, 42, 1), codes.Internal)
 }
 
@@ -151,8 +151,8 @@ func TestWhoIsRejectedDoesNotReachTheLock(t *testing.T) {
 	ok := func(context.Context) error { return nil }
 	asked := make(chan struct{}, 10)
 	locks := newLocker(t, counting{memlock.New(), asked})
-	door := newDoor(t, locks, grpcmw.WithAnnotations())
-	client := serveWith(t, handlers{refund: ok, pack: ok}, chain(door))
+	locking := newLocking(t, locks, grpcmw.WithAnnotations())
+	client := serveWith(t, handlers{refund: ok, pack: ok}, chain(locking))
 	for name, call := range both {
 		wantCode(t, call(t.Context(), client), codes.Unauthenticated)
 		if len(asked) != 0 {
@@ -166,9 +166,9 @@ func TestWhoIsRejectedDoesNotReachTheLock(t *testing.T) {
 	}
 }
 
-// A door needs no selector. Inside one it works all the same, and what the selector skips has
+// The interceptors need no selector. Inside one it works all the same, and what the selector skips has
 // no lock.
-func TestSelectorAroundTheDoorDecidesWhatIsLocked(t *testing.T) {
+func TestSelectorAroundTheLockDecidesWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	locked := make(chan bool, 1)
 	note := func(ctx context.Context) error {
@@ -176,12 +176,12 @@ func TestSelectorAroundTheDoorDecidesWhatIsLocked(t *testing.T) {
 		locked <- held
 		return nil
 	}
-	door := newDoor(t, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
+	locking := newLocking(t, newLocker(t, memlock.New()), grpcmw.WithAnnotations())
 	for _, selects := range []string{"Refund", "Pack"} {
 		match := selector.MatchFunc(func(_ context.Context, call interceptors.CallMeta) bool { return call.Method == selects })
 		client := serveWith(t, handlers{refund: note, pack: note}, []grpc.ServerOption{
-			grpc.ChainUnaryInterceptor(selector.UnaryServerInterceptor(door.Unary(), match)),
-			grpc.ChainStreamInterceptor(selector.StreamServerInterceptor(door.Stream(), match)),
+			grpc.ChainUnaryInterceptor(selector.UnaryServerInterceptor(locking.Unary(), match)),
+			grpc.ChainStreamInterceptor(selector.StreamServerInterceptor(locking.Stream(), match)),
 		})
 		for name, call := range both {
 			wantCode(t, call(t.Context(), client), codes.OK)

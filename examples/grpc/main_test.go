@@ -49,8 +49,8 @@ func TestTheExampleFailsWhereSomethingIsNotSo(t *testing.T) {
 		chain func(*grpcmw.Interceptors) []grpc.ServerOption
 		says  string
 	}{
-		"no door": {func(*grpcmw.Interceptors) []grpc.ServerOption { return parts(nil, true) }, "bob    Refund 42: OK, want Aborted"},
-		"the door is first": {func(d *grpcmw.Interceptors) []grpc.ServerOption {
+		"no lock": {func(*grpcmw.Interceptors) []grpc.ServerOption { return parts(nil, true) }, "bob    Refund 42: OK, want Aborted"},
+		"the lock is first": {func(d *grpcmw.Interceptors) []grpc.ServerOption {
 			return append(d.ServerOptions(), parts(nil, true)...)
 		}, "want Unauthenticated"},
 		"nobody has to say a name": {func(d *grpcmw.Interceptors) []grpc.ServerOption { return parts(d, false) }, "want Unauthenticated"},
@@ -77,7 +77,7 @@ func TestTheExampleFailsWhereSomethingIsNotSo(t *testing.T) {
 }
 
 // parts are interceptors with something missing.
-func parts(door *grpcmw.Interceptors, authenticates bool) []grpc.ServerOption {
+func parts(locking *grpcmw.Interceptors, authenticates bool) []grpc.ServerOption {
 	recovers := recovery.WithRecoveryHandler(func(any) error { return status.Error(codes.Internal, "panic") })
 	opts := []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(recovery.UnaryServerInterceptor(recovers)),
@@ -87,8 +87,8 @@ func parts(door *grpcmw.Interceptors, authenticates bool) []grpc.ServerOption {
 		opts = append(opts, grpc.ChainUnaryInterceptor(auth.UnaryServerInterceptor(authenticate)),
 			grpc.ChainStreamInterceptor(auth.StreamServerInterceptor(authenticate)))
 	}
-	if door != nil {
-		opts = append(opts, door.ServerOptions()...)
+	if locking != nil {
+		opts = append(opts, locking.ServerOptions()...)
 	}
 	return opts
 }

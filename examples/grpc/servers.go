@@ -56,7 +56,7 @@ func serve(ctx context.Context, redisAddr string, chain func(*grpcmw.Interceptor
 	}
 	// Every method that has the option (holdfast.v1.lock). A rule that cannot work would end
 	// the program here, with the method's name.
-	door, err := grpcmw.New(locks, grpcmw.WithAnnotations())
+	locking, err := grpcmw.New(locks, grpcmw.WithAnnotations())
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +64,10 @@ func serve(ctx context.Context, redisAddr string, chain func(*grpcmw.Interceptor
 	if err != nil {
 		return nil, err
 	}
-	srv := grpc.NewServer(chain(door)...)
+	srv := grpc.NewServer(chain(locking)...)
 	orderspb.RegisterOrdersServer(srv, orders{})
 	healthpb.RegisterHealthServer(srv, health.NewServer())
-	s := &server{rdb, locks, srv, lis.Addr().String(), door.Methods(), make(chan error, 1)}
+	s := &server{rdb, locks, srv, lis.Addr().String(), locking.Methods(), make(chan error, 1)}
 	go func() { s.served <- srv.Serve(lis) }()
 	return s, nil
 }

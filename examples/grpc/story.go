@@ -100,7 +100,7 @@ func (t *story) refusals(ctx context.Context) error {
 		t.expect(codes.InvalidArgument, "bob    Refund without an order", refund(ctx, t.bob, 0, 2), nil))
 }
 
-// rejections come from the interceptors in front of the door.
+// rejections come from the interceptors in front of the lock.
 func (t *story) rejections(ctx context.Context) error {
 	t.act("What rejects stands before the lock, and a selector says whom it asks")
 	_, err := t.health.Check(ctx, &healthpb.HealthCheckRequest{})
