@@ -270,6 +270,38 @@ func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
 	})
 }
 
+func TestWhatHasEndedIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &renews{does: func(_ context.Context, claims []driver.Claim) []error { return make([]error, len(claims)) }}
+		s := newSite(d, clock.New())
+		h := s.hold("name", time.Minute, term.Turn{})
+		h.confirm(s.port)
+		s.end(h)
+		h.confirm(s.port) // its goroutine ran late
+		if n := d.commands.Load(); n != 1 {
+			t.Errorf("%d renewals were sent", n)
+		}
+	})
+}
+
+// Whoever had the turn before wanted a longer TTL.
+func TestARenewalCutsNoTrustShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &renews{does: func(_ context.Context, claims []driver.Claim) []error { return make([]error, len(claims)) }}
+		s := newSite(d, clock.New())
+		h := s.hold("name", time.Hour, term.Turn{})
+		h.want.TTL = time.Minute
+		before, _ := h.Left(s.port.Clock.Read())
+		h.confirm(s.port)
+		if left, _ := h.Left(s.port.Clock.Read()); left < before {
+			t.Errorf("trusted for %s, and after a renewal for %s", before, left)
+		}
+		s.end(h)
+	})
+}
+
 func TestAReleaseWaitsForTheRenewalUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

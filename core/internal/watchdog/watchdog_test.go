@@ -1,6 +1,8 @@
 package watchdog
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,10 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 )
 
-// idle can do nothing.
-type idle struct{ driver.Driver }
+// renews is a backend that only renews.
+type renews struct {
+	driver.Driver
 
-func (idle) Capabilities() driver.Capabilities { return driver.Capabilities{} }
+	names []string
+}
+
+func (*renews) Capabilities() driver.Capabilities { return driver.Capabilities{Punctual: true} }
+
+func (d *renews) Renew(_ context.Context, claims []driver.Claim) []error {
+	for _, c := range claims {
+		d.names = append(d.names, c.Name)
+	}
+	return make([]error, len(claims))
+}
 
 // dog is what is watched, and its watchdog.
 type dog struct {
@@ -22,6 +35,9 @@ type dog struct {
 	dog   *Dog[*dog]
 	looks int
 	ends  bool // as it is looked at
+	name  string
+	over  bool // as its renewal is sent
+	heard int
 }
 
 func (d *dog) Entry() *Entry { return &d.entry }
@@ -32,20 +48,20 @@ func (d *dog) Look(now clock.Reading) bool {
 		return false
 	}
 	d.dog.Set(d, now.Awake().Add(time.Second), 0)
-	return false
+	return d.name != ""
 }
 
-func (*dog) Renewal(clock.Reading) (c driver.Claim, patience time.Duration, ok bool) {
-	return c, 0, false
+func (d *dog) Renewal(clock.Reading) (c driver.Claim, patience time.Duration, ok bool) {
+	return driver.Claim{Name: d.name}, time.Second, !d.over
 }
-func (*dog) Renewed(driver.Claim, clock.Reading, clock.Reading, error) {}
-func (*dog) Fails() int                                                { return 0 }
+func (d *dog) Renewed(driver.Claim, clock.Reading, clock.Reading, error) { d.heard++ }
+func (*dog) Fails() int                                                  { return 0 }
 
 // What is being looked at is not in the heap, and may end then.
 func TestWhatEndsAsItIsLookedAtIsLookedAtNoMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := New[*dog](call.New(idle{}, clock.New(), tasks.New()))
+		d := New[*dog](call.New(new(renews), clock.New(), tasks.New()))
 		var all []*dog
 		for i := range 9 {
 			x := &dog{dog: d, ends: i == 4}
@@ -62,6 +78,25 @@ func TestWhatEndsAsItIsLookedAtIsLookedAtNoMore(t *testing.T) {
 		}
 		if d.Count() != 8 {
 			t.Errorf("%d are watched", d.Count())
+		}
+		d.Abandon()
+	})
+}
+
+func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := new(renews)
+		d := New[*dog](call.New(service, clock.New(), tasks.New()))
+		all := []*dog{{dog: d, name: "one"}, {dog: d, name: "over", over: true}, {dog: d, name: "two"}}
+		for _, x := range all {
+			d.Watch(x)
+			d.Set(x, d.port.Clock.Now().Add(time.Millisecond), 0)
+		}
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		if fmt.Sprint(service.names) != "[one two]" || all[0].heard != 1 || all[1].heard != 0 || all[2].heard != 1 {
+			t.Errorf("%v were renewed, and told %d, %d, %d times", service.names, all[0].heard, all[1].heard, all[2].heard)
 		}
 		d.Abandon()
 	})
