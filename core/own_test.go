@@ -25,13 +25,14 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 		b.store.SetDown(true)
 		leases = append(leases, b.acquire(locks, "d", core.OnUnavailable(core.LocalOnly), me))
 		b.store.SetDown(false)
+		leases = append(leases, b.acquire(locks, "e", core.WithLimit(1), me))
 		ctx, leave := context.WithCancel(b.Context())
 		for i := range 2 {
 			go func() { _, _ = locks.Acquire(ctx, "a:1", core.WithLabel(fmt.Sprint("waiter ", i))) }()
 			time.Sleep(time.Second)
 		}
 		all := locks.Own("")
-		if len(all) != 4 {
+		if len(all) != 5 {
 			b.Fatalf("%+v", all)
 		}
 		own := all[0].Process
@@ -50,7 +51,7 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 				b.Errorf("waiter %d: %+v", i, w)
 			}
 		}
-		for i, kind := range []inspect.HoldKind{inspect.HoldExclusive, inspect.HoldShared, inspect.HoldLimited, inspect.HoldDegraded} {
+		for i, kind := range []inspect.HoldKind{inspect.HoldExclusive, inspect.HoldShared, inspect.HoldLimited, inspect.HoldDegraded, inspect.HoldExclusive} {
 			if got := all[i].Process.Leases[0].Kind; got != kind {
 				b.Errorf("%s: %q, not %q", all[i].Name, got, kind)
 			}
