@@ -39,13 +39,13 @@ func (s *scene) audit() {
 	}
 	for _, t := range s.tenancies {
 		since, ok := s.orphaned(t)
-		if !ok || !s.calm(t.process, t.last) && !s.calm(t.process, since.Add(-2*s.bound(t.request.errand))) {
+		if !ok || !s.calm(t.process, t.last) && !s.calm(t.process, since.Add(-2*s.bound(t.request.job))) {
 			continue // what should have given it back may have been lost
 		}
-		if t.inLine && !s.calm(t.process, t.request.over.Add(-2*s.bound(t.request.errand))) {
+		if t.inLine && !s.calm(t.process, t.request.over.Add(-2*s.bound(t.request.job))) {
 			continue // and so may what should have left the queue before
 		}
-		if over := t.request.over; t.last.Sub(over) > max(s.ttl, t.request.errand.ttl) {
+		if over := t.request.over; t.last.Sub(over) > max(s.ttl, t.request.job.ttl) {
 			continue // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
 		}
 		bound := cleanedUp
@@ -70,7 +70,7 @@ func (s *scene) orphaned(t *tenancy) (since time.Time, ok bool) {
 		since = r.over
 	}
 	for _, r := range s.waiting() { // whose token it is, if it is in the same line
-		if r.process == t.process && slices.Contains(r.errand.names, t.name) && r.errand.line() == t.request.errand.line() {
+		if r.process == t.process && slices.Contains(r.job.names, t.name) && r.job.line() == t.request.job.line() {
 			return since, false
 		}
 	}
@@ -103,7 +103,7 @@ func (s *scene) owns(t *tenancy) bool {
 func (s *scene) lineOf(name string, now time.Time) {
 	var last time.Time
 	for _, r := range s.requests {
-		if !slices.Contains(r.errand.names, name) {
+		if !slices.Contains(r.job.names, name) {
 			continue
 		}
 		if r.over.IsZero() {
@@ -137,7 +137,7 @@ func (s *scene) lineOf(name string, now time.Time) {
 // Such a command may outlive its clean-up, as in audit. The caller holds the mutex.
 func (s *scene) cameLate(name string, came time.Time) bool {
 	return slices.ContainsFunc(s.requests, func(r *request) bool {
-		return slices.Contains(r.errand.names, name) && !s.calm(r.process, came.Add(-1)) && came.Sub(r.over) > max(s.ttl, r.errand.ttl)
+		return slices.Contains(r.job.names, name) && !s.calm(r.process, came.Add(-1)) && came.Sub(r.over) > max(s.ttl, r.job.ttl)
 	})
 }
 

@@ -31,7 +31,7 @@ func draw(rng *rand.Rand) *scenario {
 		a.tick = p.ttl / 10
 	}
 	p.prompt = [2]bool{a.has(), a.has()}
-	a.errands()
+	a.jobs()
 	for process := range p.prompt {
 		if a.IntN(6) > 0 {
 			a.weather(process)
@@ -79,27 +79,27 @@ func some[T any](a *artist, always []T, rest ...T) []T {
 	return always
 }
 
-// menu is what the errands of a scenario choose from.
+// menu is what the jobs of a scenario choose from.
 type menu struct {
 	names   []string
 	ways    []way
 	kinds   []kind
 	leaves  []leaving
 	bounds  []holdBound
-	deeds   []deed
+	steps   []step
 	endings []ending
 
 	local, handoffs, several, budgets, labels, deaf bool
 }
 
-func (a *artist) errands() {
+func (a *artist) jobs() {
 	m := &menu{
 		names:   pick(a, []string{"a"}, []string{"a", "a", "b"}, []string{"a", "a", "a", "b", "b", "c"}),
 		ways:    some(a, []way{acquire, acquire}, try, do, campaign),
 		kinds:   some(a, []kind{exclusive, exclusive}, reader, limited, minHeld, deduped),
 		leaves:  some(a, []leaving{never}, noContext, deadline, cancelled),
 		bounds:  some(a, []holdBound{renewed, renewed, renewed}, unwatched, maxHeld),
-		deeds:   some(a, []deed{nothing, nothing}, confirm, siblings, nest, rob),
+		steps:   some(a, []step{nothing, nothing}, confirm, siblings, nest, rob),
 		endings: some(a, []ending{release, release}, lateEnd, finish, panics, outlived),
 	}
 	m.local, m.handoffs, m.several = a.has(), a.has(), a.has()
@@ -110,49 +110,49 @@ func (a *artist) errands() {
 	p := a.scenario
 	if a.has() {
 		m.names = []string{"a", "a", "b", "b", "c"}
-		m.deeds = append(m.deeds, cross, cross)
+		m.steps = append(m.steps, cross, cross)
 		a.crossed(m)
 	}
 	for range 4 + a.IntN(12) {
-		e := a.errand(m)
-		p.errands = append(p.errands, e)
+		e := a.job(m)
+		p.jobs = append(p.jobs, e)
 		switch a.IntN(8) {
 		case 0: // a herd: as many that want the same, and leave at the same time
 			for range 2 + a.IntN(10) {
 				one := *e
 				one.hold = min(one.hold, 5*time.Millisecond)
-				p.errands = append(p.errands, &one)
+				p.jobs = append(p.jobs, &one)
 			}
 		case 1: // a crowd: others that want other things of the same name, at about the same time
 			for range 1 + a.IntN(6) {
-				one := a.errand(m)
+				one := a.job(m)
 				one.process, one.names, one.at = e.process, e.names, e.at+a.upTo(20*time.Millisecond)
 				if len(one.names) > 1 {
 					one.way, one.handoff = several, noHandoff
 				}
-				p.errands = append(p.errands, one)
+				p.jobs = append(p.jobs, one)
 			}
 		}
 	}
-	for i, e := range p.errands {
+	for i, e := range p.jobs {
 		e.number = i
 	}
 }
 
-// crossed are two errands that take two names in opposite order, at about the same time.
+// crossed are two jobs that take two names in opposite order, at about the same time.
 func (a *artist) crossed(m *menu) {
 	at := a.when()
 	for _, name := range []string{"a", "b"} {
-		e := a.errand(m)
+		e := a.job(m)
 		e.at, e.names, e.way, e.kind, e.handoff = at+a.upTo(5*time.Millisecond), []string{name}, do, exclusive, noHandoff
-		e.hold, e.deeds = a.upTo(20*time.Millisecond), []deed{cross}
-		a.scenario.errands = append(a.scenario.errands, e)
+		e.hold, e.steps = a.upTo(20*time.Millisecond), []step{cross}
+		a.scenario.jobs = append(a.scenario.jobs, e)
 	}
 }
 
-func (a *artist) errand(m *menu) *errand {
+func (a *artist) job(m *menu) *job {
 	ttl := a.scenario.ttl
-	e := &errand{
+	e := &job{
 		process: a.IntN(2), at: a.when(), names: []string{pick(a, m.names...)},
 		way: pick(a, m.ways...), kind: pick(a, m.kinds...), limit: 2 + a.IntN(2), wait: core.WaitForever,
 		leave: pick(a, m.leaves...), leaves: pick(a, a.upTo(100*time.Millisecond), a.upTo(ttl), a.upTo(2*ttl)),
@@ -163,7 +163,7 @@ func (a *artist) errand(m *menu) *errand {
 		e.label = pick(a, byDefault, byDefault, byDefault, labelled, unlabeled, operation)
 	}
 	for range a.IntN(4) {
-		e.deeds = append(e.deeds, pick(a, m.deeds...))
+		e.steps = append(e.steps, pick(a, m.steps...))
 	}
 	if m.budgets && a.coin() {
 		e.wait = pick(a, 0, a.upTo(ttl), a.upTo(2*ttl)).Truncate(time.Millisecond)

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// end gives a lease back, in the errand's way.
+// end gives a lease back, in the job's way.
 func (s *scene) end(h *holding) {
-	e, x := h.request.errand, h.lease
+	e, x := h.request.job, h.lease
 	alone := len(e.names) == 1 && e.depth == 0
 	switch {
 	case e.ending == lateEnd:
@@ -47,11 +47,11 @@ func ended() context.Context {
 
 // give ends a lease by a call, and judges its result.
 func (s *scene) give(h *holding, how ending, call func() error) {
-	marks := s.marks(h, h.request.errand.kind == deduped && (how == completes || how == finish))
+	marks := s.marks(h, h.request.job.kind == deduped && (how == completes || how == finish))
 	wasLost, began := s.lost(h), time.Now()
 	err := call()
 	s.note("%v: %s is %v", h.request, how, err)
-	bound := s.bound(h.request.errand)
+	bound := s.bound(h.request.job)
 	if len(marks) > 1 { // the first one of several has the marker, and ends last
 		bound *= 2
 	}
@@ -103,7 +103,7 @@ func (s *scene) lost(h *holding) bool {
 // detach leaves the name for who comes with a hand-off.
 func (s *scene) detach(h *holding) {
 	x, began := h.parts[0].Lease, time.Now()
-	keep := time.Millisecond + (s.ttl * time.Duration(h.request.errand.choice) / 50).Truncate(time.Millisecond)
+	keep := time.Millisecond + (s.ttl * time.Duration(h.request.job.choice) / 50).Truncate(time.Millisecond)
 	handoff, err := x.Detach(s.stop, keep)
 	s.note("%v: Detach for %v is %v", h.request, keep, err)
 	if err == nil {
@@ -126,7 +126,7 @@ func (s *scene) detach(h *holding) {
 
 // returned judges what Do or Campaign has returned after its function was called.
 func (s *scene) returned(h *holding, marks []*mark, wasLost bool, began time.Time, err error) {
-	e := h.request.errand
+	e := h.request.job
 	s.note("%v: %s is %v", h.request, e.way, err)
 	var want error
 	switch e.ending {
@@ -160,7 +160,7 @@ type mark struct {
 }
 
 // work is what counts as the same work on a name: that on several names is another one.
-func (e *errand) work() string {
+func (e *job) work() string {
 	if e.way != several || len(slices.Compact(slices.Sorted(slices.Values(e.names)))) == 1 {
 		return ""
 	}
@@ -174,7 +174,7 @@ func (s *scene) marks(h *holding, completed bool) (marks []*mark) {
 	h.spoilt = s.isLost(h)
 	for _, p := range h.parts {
 		if completed {
-			marks = append(marks, &mark{name: p.name, work: h.request.errand.work(), began: time.Now()})
+			marks = append(marks, &mark{name: p.name, work: h.request.job.work(), began: time.Now()})
 		}
 	}
 	s.allMarks = append(s.allMarks, marks...)
@@ -193,19 +193,19 @@ func (s *scene) marked(marks []*mark, sure bool) {
 // mayBeDone says whether r may have found that its work is done. The caller holds the mutex.
 func (s *scene) mayBeDone(r *request, since time.Time) bool {
 	return slices.ContainsFunc(s.allMarks, func(m *mark) bool {
-		return slices.Contains(r.errand.names, m.name) && m.work == r.errand.work() && (!m.sure || m.ended.Add(dedupWindow).After(since))
+		return slices.Contains(r.job.names, m.name) && m.work == r.job.work() && (!m.sure || m.ended.Add(dedupWindow).After(since))
 	})
 }
 
 // notDone fails the test if h was granted though its work is done. The caller holds the mutex.
 func (s *scene) notDone(h *holding) {
-	if h.request.errand.kind != deduped {
+	if h.request.job.kind != deduped {
 		return
 	}
 	for _, p := range h.parts {
 		t := s.tenancies[p.Token()]
 		for _, c := range s.allMarks {
-			if c.name == p.name && c.work == h.request.errand.work() && c.sure && t != nil && !c.ended.After(h.request.began) && t.first.Before(c.began.Add(dedupWindow)) {
+			if c.name == p.name && c.work == h.request.job.work() && c.sure && t != nil && !c.ended.After(h.request.began) && t.first.Before(c.began.Add(dedupWindow)) {
 				s.fault("%v is given %q, which was done", h.request, p.name)
 			}
 		}

@@ -44,7 +44,7 @@ type part struct {
 func (p *part) process() *process { return p.holding.request.process }
 
 // kind is what the lease is.
-func (h *holding) kind() kind { return h.request.errand.kind }
+func (h *holding) kind() kind { return h.request.job.kind }
 
 // fences are the largest that were seen of a name.
 type fences struct{ exclusive, any uint64 }
@@ -64,14 +64,14 @@ func (s *scene) enter(r *request, x leases) *holding {
 	r.local = r.local || x.Degraded()
 	s.moves++
 	s.note("%v has %v, degraded %v", r, x, x.Degraded())
-	if at, ok := r.process.drained(); ok && r.began.After(at) && r.errand.depth == 0 {
+	if at, ok := r.process.drained(); ok && r.began.After(at) && r.job.depth == 0 {
 		s.fault("%v: new work while its process drains", r)
 	}
-	if r.errand.wrong && core.Parts(x)[0].Inside() != nil {
-		s.fault("%v: %s inside of another kind", r, r.errand.kind)
+	if r.job.wrong && core.Parts(x)[0].Inside() != nil {
+		s.fault("%v: %s inside of another kind", r, r.job.kind)
 	}
 	for _, one := range core.Parts(x) {
-		p := &part{Lease: one, holding: h, name: one.Name(), kind: r.errand.kind}
+		p := &part{Lease: one, holding: h, name: one.Name(), kind: r.job.kind}
 		if outer := one.Inside(); outer != nil {
 			i := slices.IndexFunc(s.parts, func(q *part) bool { return q.Lease == outer })
 			p.kind = s.parts[i].kind
@@ -80,21 +80,21 @@ func (s *scene) enter(r *request, x leases) *holding {
 		s.parts = append(s.parts, p)
 		s.beside(p)
 		s.inOrder(p)
-		if left := time.Until(p.ValidUntil()); r.errand.way == several && p.Inside() == nil && p.Err() == nil && left < max(s.ttl, r.errand.ttl)/3-slack {
+		if left := time.Until(p.ValidUntil()); r.job.way == several && p.Inside() == nil && p.Err() == nil && left < max(s.ttl, r.job.ttl)/3-slack {
 			s.fault("%v: %q counts as held with the others, and has %v left", r, p.name, left)
 		}
-		if one.Degraded() && one.Inside() == nil && (!r.errand.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
+		if one.Degraded() && one.Inside() == nil && (!r.job.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
 			s.fault("%v: a degraded lease, unasked, without an outage, or after a refusal", r)
 		}
 	}
 	s.notDone(h)
-	if r.errand.bound == maxHeld && h.parts[0].Inside() == nil {
+	if r.job.bound == maxHeld && h.parts[0].Inside() == nil {
 		context.AfterFunc(x.Context(), func() { s.stopped(h) })
 	}
 	return h
 }
 
-// maxHold is that of errands that have one.
+// maxHold is that of jobs that have one.
 func (s *scene) maxHold() time.Duration { return (s.ttl / 3).Truncate(time.Millisecond) }
 
 // stopped fails the test if MaxHold has ended h before its time, which begins when all of h is there.
@@ -110,7 +110,7 @@ func (s *scene) stopped(h *holding) {
 // overlong fails the test if h stands though its MaxHold is over. The caller holds the mutex.
 func (s *scene) overlong(h *holding) {
 	over := h.since.Add(s.maxHold() + slack)
-	if h.request.errand.bound == maxHeld && h.parts[0].Inside() == nil && h.over.IsZero() && h.lease.Err() == nil && time.Now().After(over) {
+	if h.request.job.bound == maxHeld && h.parts[0].Inside() == nil && h.over.IsZero() && h.lease.Err() == nil && time.Now().After(over) {
 		s.fault("%v stands since %v, and its MaxHold is %v", h.request, time.Since(h.since), s.maxHold())
 	}
 }
@@ -124,12 +124,12 @@ func (s *scene) refusedLately(p *part) bool {
 			return false
 		}
 	}
-	return !r.held.IsZero() && time.Since(r.held) < max(s.ttl, r.errand.ttl)
+	return !r.held.IsZero() && time.Since(r.held) < max(s.ttl, r.job.ttl)
 }
 
 // beside fails the test if somebody else is trusted beside p. The caller holds the mutex.
 func (s *scene) beside(p *part) {
-	limit, holders := p.holding.request.errand.limit, 1
+	limit, holders := p.holding.request.job.limit, 1
 	for _, q := range s.parts {
 		if q == p || q.lost || s.robbed[q.Token()] || s.robbed[p.Token()] || q.name != p.name || q.Err() != nil || p.Err() != nil || related(p.Lease, q.Lease) {
 			continue
@@ -139,7 +139,7 @@ func (s *scene) beside(p *part) {
 		case p.kind == reader && q.kind == reader:
 		case p.kind == limited && q.kind == limited && !inside:
 			if p.Inside() == nil && q.Inside() == nil {
-				holders, limit = holders+1, min(limit, q.holding.request.errand.limit)
+				holders, limit = holders+1, min(limit, q.holding.request.job.limit)
 			}
 		default:
 			s.fault("%v and %v are both trusted with %q", q.holding.request, p.holding.request, p.name)
@@ -200,7 +200,7 @@ func (s *scene) inOrder(p *part) {
 	f.any = max(f.any, fence)
 	if kind == minHeld {
 		if t := s.tenancies[p.Token()]; t != nil {
-			until := t.first.Add(p.holding.request.errand.minHold)
+			until := t.first.Add(p.holding.request.job.minHold)
 			s.reserved = append(s.reserved, reserved{name: p.name, token: p.Token(), until: until})
 		}
 	}
@@ -258,6 +258,6 @@ func (s *scene) look(p *part) bool {
 // bounded says whether p, or what it is inside of, ends by itself. The caller holds the mutex.
 func (s *scene) bounded(p *part, b holdBound) bool {
 	return slices.ContainsFunc(s.parts, func(q *part) bool {
-		return q.holding.request.errand.bound == b && related(p.Lease, q.Lease)
+		return q.holding.request.job.bound == b && related(p.Lease, q.Lease)
 	})
 }

@@ -18,7 +18,7 @@ import (
 // request is one call that asks for a lease.
 type request struct {
 	number  int
-	errand  *errand
+	job     *job
 	process *process
 	handoff core.Handoff
 	given   *given // the same, and nil for a stale one
@@ -34,7 +34,7 @@ type request struct {
 }
 
 func (r *request) String() string {
-	return fmt.Sprintf("#%d (errand %d, process %d)", r.number, r.errand.number, r.process.number)
+	return fmt.Sprintf("#%d (job %d, process %d)", r.number, r.job.number, r.process.number)
 }
 
 // ended says whether the request's context has ended, if only by the clock.
@@ -55,8 +55,8 @@ func requestOf(ctx context.Context) *request {
 }
 
 // ask begins a request.
-func (s *scene) ask(ctx context.Context, e *errand) *request {
-	r := &request{errand: e, process: s.processes[e.process], began: time.Now()}
+func (s *scene) ask(ctx context.Context, e *job) *request {
+	r := &request{job: e, process: s.processes[e.process], began: time.Now()}
 	r.ctx = context.WithValue(ctx, requestKey{}, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ type given struct {
 	used    int       // how often somebody has come with it
 }
 
-// handoff finds one for the errand, fresh or not. The caller holds the mutex.
-func (s *scene) handoff(e *errand) (core.Handoff, *given) {
+// handoff finds one for the job, fresh or not. The caller holds the mutex.
+func (s *scene) handoff(e *job) (core.Handoff, *given) {
 	var all []*given
 	for _, g := range s.given {
 		if g.handoff.Name() == e.names[0] {
@@ -113,8 +113,8 @@ func (s *scene) waiting() (all []*request) {
 	return all
 }
 
-// bound is how long one attempt of an errand's may take.
-func (s *scene) bound(e *errand) time.Duration { return min(max(s.ttl, e.ttl)/3, bound) }
+// bound is how long one attempt of a job's may take.
+func (s *scene) bound(e *job) time.Duration { return min(max(s.ttl, e.ttl)/3, bound) }
 
 // slack is what a call may take longer than it says.
 const slack = 50 * time.Millisecond
@@ -187,11 +187,11 @@ func (s *scene) lie(r *request, kind error) string {
 			return "the link is in order"
 		}
 	case core.ErrInvalid:
-		if !r.errand.wrong {
+		if !r.job.wrong {
 			return "there is nothing wrong with it"
 		}
 	case core.ErrDuplicate:
-		if r.errand.kind != deduped || !s.mayBeDone(r, recently) {
+		if r.job.kind != deduped || !s.mayBeDone(r, recently) {
 			return "nobody has completed it"
 		}
 	case core.ErrClosed:
@@ -202,7 +202,7 @@ func (s *scene) lie(r *request, kind error) string {
 		if !r.process.isDraining() {
 			return "nobody drains it"
 		}
-		for h := r.errand.outer; h != nil; h = h.request.errand.outer {
+		for h := r.job.outer; h != nil; h = h.request.job.outer {
 			if h.lease.Err() == nil {
 				return "it is a part of work under way"
 			}
@@ -215,7 +215,7 @@ func (s *scene) lie(r *request, kind error) string {
 
 // inTime fails a request that has outlived its context or its budget. The caller holds the mutex.
 func (s *scene) inTime(r *request) {
-	if r.errand.way == campaign {
+	if r.job.way == campaign {
 		return
 	}
 	if !r.cut.IsZero() {
@@ -228,24 +228,24 @@ func (s *scene) inTime(r *request) {
 		}
 	}
 	if at, ok := r.process.closed(); ok && at.After(r.began) {
-		if took := r.over.Sub(at); took > 4*s.bound(r.errand)+slack { // an attempt, and what it was granted is given back
+		if took := r.over.Sub(at); took > 4*s.bound(r.job)+slack { // an attempt, and what it was granted is given back
 			s.fault("%v: answered %v after its process was closed", r, took)
 		}
 	}
-	if at, ok := r.process.drained(); ok && at.After(r.began) && r.errand.depth == 0 {
-		if took := r.over.Sub(at); took > 4*s.bound(r.errand)+slack {
+	if at, ok := r.process.drained(); ok && at.After(r.began) && r.job.depth == 0 {
+		if took := r.over.Sub(at); took > 4*s.bound(r.job)+slack {
 			s.fault("%v: answered %v after its process began to drain", r, took)
 		}
 	}
-	wait := r.errand.wait
-	if r.errand.way == try {
+	wait := r.job.wait
+	if r.job.way == try {
 		wait = 0
 	}
 	if wait == core.WaitForever {
 		return
 	}
-	attempts := int64(2 * len(r.errand.names))
-	if took := r.over.Sub(r.began); took > wait+time.Duration(attempts*int64(s.bound(r.errand)))+slack {
+	attempts := int64(2 * len(r.job.names))
+	if took := r.over.Sub(r.began); took > wait+time.Duration(attempts*int64(s.bound(r.job)))+slack {
 		s.fault("%v: answered after %v, with a budget of %v", r, took, wait)
 	}
 }
@@ -255,7 +255,7 @@ const quickPatience = 250 * time.Millisecond // of core, for the answer to a can
 // somebodyElse says whether anybody but r has had one of its names since, or may have stood in line.
 // The caller holds the mutex.
 func (s *scene) somebodyElse(r *request, since time.Time) bool {
-	wants := func(name string) bool { return slices.Contains(r.errand.names, name) }
+	wants := func(name string) bool { return slices.Contains(r.job.names, name) }
 	for _, t := range s.tenancies {
 		if t.request != r && wants(t.name) && !t.until.Before(since) {
 			return true
@@ -268,7 +268,7 @@ func (s *scene) somebodyElse(r *request, since time.Time) bool {
 	}
 	inLine := since.Add(-driver.PlaceLife(2 * s.ttl))
 	for _, q := range s.requests {
-		if q != r && q.errand.wait != 0 && slices.ContainsFunc(q.errand.names, wants) && (q.over.IsZero() || q.over.After(inLine)) {
+		if q != r && q.job.wait != 0 && slices.ContainsFunc(q.job.names, wants) && (q.over.IsZero() || q.over.After(inLine)) {
 			return true
 		}
 	}

@@ -13,16 +13,16 @@ import (
 type scenario struct {
 	ttl     time.Duration
 	prompt  [2]bool // each process's backend is driver.Capabilities.Punctual
-	errands []*errand
+	jobs    []*job
 	spells  []spell
 	closes  time.Duration // when process 1 is closed, 0: at the end
 	drains  bool          // and whether it drains before
 	patient bool          // and whether its Drain and its Close wait until all is given back
 }
 
-// errand is what one goroutine does: it asks for a name, or for several, holds what it gets, and
+// job is what one goroutine does: it asks for a name, or for several, holds what it gets, and
 // gives it back.
-type errand struct {
+type job struct {
 	number  int
 	process int
 	at      time.Duration
@@ -39,12 +39,12 @@ type errand struct {
 	bound   holdBound
 	leave   leaving       // how its context ends
 	leaves  time.Duration // after it began
-	hold    time.Duration // before, between and after the deeds
+	hold    time.Duration // before, between and after the steps
 	deaf    bool          // it does not look at its context meanwhile
-	deeds   []deed
+	steps   []step
 	ending  ending
 	choice  int      // whatever else is to be chosen
-	depth   int      // in leases of other errands
+	depth   int      // in leases of other jobs
 	wrong   bool     // it cannot be had inside the lease that it is asked for in
 	outer   *holding // inside of which it is asked for, or nil
 }
@@ -56,7 +56,7 @@ type (
 	holdBound   string
 	leaving     string
 	label       string
-	deed        string
+	step        string
 	ending      string
 )
 
@@ -91,12 +91,12 @@ const (
 	deadline  leaving = "deadline"
 	cancelled leaving = "cancelled"
 
-	nothing  deed = "nothing"
-	confirm  deed = "Confirm"
-	siblings deed = "siblings"
-	nest     deed = "AcquireAll inside"
-	cross    deed = "Acquire inside, in any order"
-	rob      deed = "somebody deletes a lock"
+	nothing  step = "nothing"
+	confirm  step = "Confirm"
+	siblings step = "siblings"
+	nest     step = "AcquireAll inside"
+	cross    step = "Acquire inside, in any order"
+	rob      step = "somebody deletes a lock"
 
 	release   ending = "Release"
 	lateEnd   ending = "Release in a context that has ended"
@@ -107,8 +107,8 @@ const (
 	outlived  ending = "Release before that of an inner lease"
 )
 
-// line is what the errand is like, among those of its process that want the same name: the same lines have one token.
-func (e *errand) line() string {
+// line is what the job is like, among those of its process that want the same name: the same lines have one token.
+func (e *job) line() string {
 	switch {
 	case e.handoff != noHandoff:
 		return string(e.handoff)
@@ -119,14 +119,14 @@ func (e *errand) line() string {
 	}
 }
 
-func (e *errand) String() string {
+func (e *job) String() string {
 	var b strings.Builder
 	say := func(when bool, format string, args ...any) {
 		if when {
 			fmt.Fprintf(&b, ", "+format, args...)
 		}
 	}
-	fmt.Fprintf(&b, "errand %d of process %d at %v: %s %v %s", e.number, e.process, e.at, e.way, e.names, e.kind)
+	fmt.Fprintf(&b, "job %d of process %d at %v: %s %v %s", e.number, e.process, e.at, e.way, e.names, e.kind)
 	say(e.kind == limited, "limit %d", e.limit)
 	say(e.kind == minHeld, "for %v", e.minHold)
 	say(e.local, "LocalOnly")
@@ -139,7 +139,7 @@ func (e *errand) String() string {
 	say(e.leave == deadline || e.leave == cancelled, "after %v", e.leaves)
 	say(true, "holds for %v", e.hold)
 	say(e.deaf, "deaf")
-	say(len(e.deeds) > 0, "%v", e.deeds)
+	say(len(e.steps) > 0, "%v", e.steps)
 	say(true, "%s", e.ending)
 	return b.String()
 }

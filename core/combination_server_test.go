@@ -194,7 +194,7 @@ func (s *server) granted(ctx context.Context, c driver.Claim) {
 func (s *scene) refused(r *request, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, held := errors.AsType[*driver.Held](err); held && len(r.errand.names) == 1 {
+	if _, held := errors.AsType[*driver.Held](err); held && len(r.job.names) == 1 {
 		r.held = time.Now()
 	}
 }

@@ -39,7 +39,7 @@ func (a *tally) add(s *scene) {
 	}
 	for _, r := range s.requests {
 		a.count(r.err == nil && r.given != nil && r.given.used == 1, "leases by a hand-off")
-		a.count(r.err == nil && r.errand.way == several, "leases of several names")
+		a.count(r.err == nil && r.job.way == several, "leases of several names")
 		for _, kind := range kindsOf(r.err) {
 			a.count(true, fmt.Sprint(kind))
 		}

@@ -116,7 +116,7 @@ func (s *scene) perform() {
 	}
 	over := make(chan struct{})
 	var all sync.WaitGroup
-	for _, e := range s.errands {
+	for _, e := range s.jobs {
 		all.Go(func() { s.run(e) })
 	}
 	if s.closes > 0 {
@@ -171,7 +171,7 @@ func (s *scene) open(i int) {
 // lifetime is how long the server keeps a name, at most, of which nobody speaks.
 func (s *scene) lifetime() time.Duration { return 2*s.ttl + 2*time.Millisecond }
 
-// everybodyIsServed waits until all errands are done, and says whether they are. They are not if
+// everybodyIsServed waits until all jobs are done, and says whether they are. They are not if
 // nothing happens for longer than what a name can be kept for.
 func (s *scene) everybodyIsServed(over <-chan struct{}) bool {
 	for before := -1; ; {

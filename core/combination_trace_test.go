@@ -55,7 +55,7 @@ func (c *chronicle) report(t *testing.T, p *scenario) {
 		fmt.Fprintf(&b, "\t%s\n", f)
 	}
 	fmt.Fprintf(&b, "The scenario has a TTL of %v, processes that are prompt: %v, and\n", p.ttl, p.prompt)
-	for _, e := range p.errands {
+	for _, e := range p.jobs {
 		fmt.Fprintf(&b, "\t%v\n", e)
 	}
 	b.WriteString("What happened:\n")

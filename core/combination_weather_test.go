@@ -146,7 +146,7 @@ func (s *scene) close(p *process, patience time.Duration) {
 	defer s.mu.Unlock()
 	if err == nil {
 		for _, r := range s.waiting() {
-			if r.process == p && !r.began.After(began) && r.errand.way != campaign { // whose work may go on after a loss
+			if r.process == p && !r.began.After(began) && r.job.way != campaign { // whose work may go on after a loss
 				s.fault("%v is not answered, and Close is", r)
 			}
 		}

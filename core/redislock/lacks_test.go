@@ -51,7 +51,7 @@ func TestWithoutScriptsWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
 			t.Parallel()
 			x := newLacker(t, server.Addr(), lacks, noScripts[5:])
 			x.driver = redislock.NewTx(x.rdb, redislock.WithPrefix(x.prefix))
-			for i, d := range plainDeeds("exclusive", alone) {
+			for i, d := range plainActions("exclusive", alone) {
 				x.name = fmt.Sprint("name-", i)
 				x.try(d)
 			}
@@ -169,7 +169,7 @@ func (x *lacker) tryAll() {
 	x.Helper()
 	x.store = store(x.T, x.rdb, redislock.WithPrefix(x.prefix))
 	x.driver = x.store
-	for i, d := range deeds() {
+	for i, d := range actions() {
 		x.name = fmt.Sprint("name-", i)
 		x.try(d)
 	}
@@ -177,7 +177,7 @@ func (x *lacker) tryAll() {
 }
 
 // try does one thing without the permission.
-func (x *lacker) try(d deed) {
+func (x *lacker) try(d action) {
 	x.Helper()
 	x.what = d.what
 	c := d.begin(x)

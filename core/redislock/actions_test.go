@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// deed is one thing that a lacker tries, for the claim that begin returns.
-type deed struct {
+// action is one thing that a lacker tries, for the claim that begin returns.
+type action struct {
 	what         string
 	begin        func(x *lacker) driver.Claim
 	do           func(ctx context.Context, x *lacker, c driver.Claim) error
@@ -17,8 +17,8 @@ type deed struct {
 	queued       bool // somebody stands in line for a free name
 }
 
-func taking(what string, begin func(x *lacker) driver.Claim) deed {
-	return deed{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+func taking(what string, begin func(x *lacker) driver.Claim) action {
+	return action{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		g, err := x.driver.Acquire(ctx, c)
 		if err == nil && c.Exclusive() && g.Fence < 1e15 {
 			x.Errorf("%s: fence %d: not of the server's clock", what, g.Fence)
@@ -27,20 +27,20 @@ func taking(what string, begin func(x *lacker) driver.Claim) deed {
 	}}
 }
 
-func renewing(what string, begin func(x *lacker) driver.Claim) deed {
-	return deed{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+func renewing(what string, begin func(x *lacker) driver.Claim) action {
+	return action{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		return errors.Join(x.driver.Renew(ctx, []driver.Claim{c})...)
 	}}
 }
 
-func freeing(what string, begin func(x *lacker) driver.Claim) deed {
-	return deed{what: what, begin: begin, frees: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+func freeing(what string, begin func(x *lacker) driver.Claim) action {
+	return action{what: what, begin: begin, frees: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		return x.driver.Release(ctx, c)
 	}}
 }
 
-func waiting(what string, begin func(x *lacker) driver.Claim) deed {
-	return deed{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+func waiting(what string, begin func(x *lacker) driver.Claim) action {
+	return action{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
 		defer cancel()
 		_, err := x.driver.Wait(ctx, c)
@@ -49,9 +49,9 @@ func waiting(what string, begin func(x *lacker) driver.Claim) deed {
 }
 
 // evicting takes the name from a holder of a kind, beside some others.
-func evicting(what string, kind func(*driver.Claim), others int) deed {
+func evicting(what string, kind func(*driver.Claim), others int) action {
 	var meant string
-	return deed{what: what, frees: true, begin: func(x *lacker) driver.Claim {
+	return action{what: what, frees: true, begin: func(x *lacker) driver.Claim {
 		c := x.has(kind)
 		info := known(x.T, x.store, c.Name)
 		if meant = info.Handle; len(info.Holders) == 1 {
@@ -65,9 +65,9 @@ func evicting(what string, kind func(*driver.Claim), others int) deed {
 	}, do: func(ctx context.Context, x *lacker, c driver.Claim) error { return x.store.Evict(ctx, c.Name, meant) }}
 }
 
-// plainDeeds are what all Stores do.
-func plainDeeds(what string, kind func(*driver.Claim)) []deed {
-	return []deed{
+// plainActions are what all Stores do.
+func plainActions(what string, kind func(*driver.Claim)) []action {
+	return []action{
 		taking(what+": a free name", func(x *lacker) driver.Claim { return x.claim(kind) }),
 		taking(what+": a name that is held", func(x *lacker) driver.Claim { x.has(); return x.claim(kind) }),
 		taking(what+": again", func(x *lacker) driver.Claim { return x.has(kind) }),
@@ -83,14 +83,14 @@ func plainDeeds(what string, kind func(*driver.Claim)) []deed {
 	}
 }
 
-// deeds are what scripts do.
-func deeds() []deed {
-	var all []deed
+// actions are what scripts do.
+func actions() []action {
+	var all []action
 	for what, kind := range kinds {
-		all = append(append(all, plainDeeds(what, kind)...),
+		all = append(append(all, plainActions(what, kind)...),
 			taking(what+": a name that two hold", func(x *lacker) driver.Claim { x.has(permit); x.has(permit); return x.claim(kind) }),
 			taking(what+": a name with one of its kind", func(x *lacker) driver.Claim { x.has(kind); return x.claim(kind) }),
-			deed{takes: true, queued: true, what: what + ": a free name that another one waits for", begin: func(x *lacker) driver.Claim {
+			action{takes: true, queued: true, what: what + ": a free name that another one waits for", begin: func(x *lacker) driver.Claim {
 				x.queue()
 				return x.claim(kind)
 			}, do: taking("", nil).do},
@@ -123,7 +123,7 @@ func deeds() []deed {
 		evicting("an eviction of a reader", reader, 0),
 		evicting("an eviction of a reader beside another", reader, 1),
 		evicting("an eviction of one of two", permit, 1),
-		deed{what: "an inspection", begin: func(x *lacker) driver.Claim { c := x.has(); x.queue(); return c }, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
+		action{what: "an inspection", begin: func(x *lacker) driver.Claim { c := x.has(); x.queue(); return c }, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 			info, err := x.store.Inspect(ctx, c.Name)
 			if err == nil && (!info.Held || info.Label != "who") {
 				x.Errorf("%s: %+v", x.what, info)

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// run does one errand.
-func (s *scene) run(e *errand) {
+// run does one job.
+func (s *scene) run(e *job) {
 	time.Sleep(e.at)
 	ctx, cancel := s.context(e)
 	defer cancel()
@@ -23,8 +23,8 @@ func (s *scene) run(e *errand) {
 	}
 }
 
-// context is what the errand's caller comes with.
-func (s *scene) context(e *errand) (context.Context, context.CancelFunc) {
+// context is what the job's caller comes with.
+func (s *scene) context(e *job) (context.Context, context.CancelFunc) {
 	switch e.leave {
 	case noContext:
 		return context.Background(), func() {}
@@ -39,8 +39,8 @@ func (s *scene) context(e *errand) (context.Context, context.CancelFunc) {
 	}
 }
 
-// acquire asks for a lease as the errand says.
-func (s *scene) acquire(ctx context.Context, e *errand) *holding {
+// acquire asks for a lease as the job says.
+func (s *scene) acquire(ctx context.Context, e *job) *holding {
 	r := s.ask(ctx, e)
 	locks, opts := r.process.locks, s.options(r)
 	var x leases
@@ -65,7 +65,7 @@ func (s *scene) acquire(ctx context.Context, e *errand) *holding {
 const dedupWindow = 3 * time.Second
 
 func (s *scene) options(r *request) []core.Option {
-	e := r.errand
+	e := r.job
 	opts := []core.Option{core.WithWait(e.wait)}
 	if e.way == try {
 		opts = []core.Option{core.WithWait(0)}
@@ -92,7 +92,7 @@ func (s *scene) options(r *request) []core.Option {
 var errPanic = errors.New("a panic, on purpose")
 
 // runUnder is run for what calls a function. A campaign calls it again after a loss.
-func (s *scene) runUnder(ctx context.Context, e *errand) {
+func (s *scene) runUnder(ctx context.Context, e *job) {
 	r := s.ask(ctx, e)
 	var h *holding
 	var lost bool

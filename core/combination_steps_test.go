@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// work does what the errand says while it holds what it has got.
+// work does what the job says while it holds what it has got.
 func (s *scene) work(ctx context.Context, h *holding) {
-	e := h.request.errand
+	e := h.request.job
 	s.pause(ctx, e)
-	for _, deed := range e.deeds {
-		switch deed {
+	for _, step := range e.steps {
+		switch step {
 		case confirm:
 			s.confirm(ctx, h)
 		case siblings:
@@ -32,7 +32,7 @@ func (s *scene) work(ctx context.Context, h *holding) {
 	}
 }
 
-func (s *scene) pause(ctx context.Context, e *errand) {
+func (s *scene) pause(ctx context.Context, e *job) {
 	until := time.Now().Add(e.hold)
 	select {
 	case <-time.After(e.hold):
@@ -48,7 +48,7 @@ func (s *scene) confirm(ctx context.Context, h *holding) {
 	stood, began := ctx.Err() == nil, time.Now()
 	err := core.Confirm(ctx)
 	s.note("%v: Confirm is %v", h.request, err)
-	s.asked(h, confirm, began, err, 2*(1+h.request.errand.depth)*len(h.parts))
+	s.asked(h, confirm, began, err, 2*(1+h.request.job.depth)*len(h.parts))
 	if err != nil && stood && ctx.Err() == nil && !s.isRobbed(h) && s.calm(h.request.process, began.Add(-s.linger())) {
 		s.fault("%v: Confirm is %v, and the link is in order", h.request, err)
 	}
@@ -58,7 +58,7 @@ func (s *scene) confirm(ctx context.Context, h *holding) {
 func (s *scene) isRobbed(h *holding) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for ; h != nil; h = h.request.errand.outer {
+	for ; h != nil; h = h.request.job.outer {
 		if slices.ContainsFunc(h.parts, func(p *part) bool { return s.robbed[p.Token()] }) {
 			return true
 		}
@@ -85,7 +85,7 @@ func (s *scene) rob(h *holding) {
 }
 
 // asked judges the answer to a question about a lease.
-func (s *scene) asked(h *holding, what deed, began time.Time, err error, renewals int) {
+func (s *scene) asked(h *holding, what step, began time.Time, err error, renewals int) {
 	if took := time.Since(began); took > time.Duration(renewals)*min(2*s.ttl/5, bound)+slack {
 		s.fault("%v: %s took %v", h.request, what, took)
 	}
@@ -104,7 +104,7 @@ func (s *scene) asked(h *holding, what deed, began time.Time, err error, renewal
 
 // siblings re-enter the lease, at the same time.
 func (s *scene) siblings(ctx context.Context, h *holding) {
-	outer := h.request.errand
+	outer := h.request.job
 	var all sync.WaitGroup
 	for i := range 2 + outer.choice%3 {
 		inner := s.inside(h, outer.names[:1])
@@ -116,7 +116,7 @@ func (s *scene) siblings(ctx context.Context, h *holding) {
 		case i == 2 && inner.kind == exclusive:
 			inner.kind = reader
 		case i == 3 && inner.depth < 2:
-			inner.deeds = []deed{siblings}
+			inner.steps = []step{siblings}
 		case i == 4 && inner.kind != exclusive:
 			inner.kind, inner.wrong = exclusive, true
 		case i == 4 && h.kind() == exclusive:
@@ -129,7 +129,7 @@ func (s *scene) siblings(ctx context.Context, h *holding) {
 
 // nest asks for other names, and for those it has if they can be re-entered.
 func (s *scene) nest(ctx context.Context, h *holding) {
-	outer := h.request.errand
+	outer := h.request.job
 	inner := s.inside(h, []string{"a", "b", "c"}[outer.choice%3:])
 	inner.way = several
 	if h.kind() == reader || h.kind() == limited {
@@ -143,7 +143,7 @@ func (s *scene) nest(ctx context.Context, h *holding) {
 
 // cross asks for one more name, in whatever order, and with a budget. Others may have it, and wait for ours.
 func (s *scene) cross(ctx context.Context, h *holding) {
-	outer := h.request.errand
+	outer := h.request.job
 	inner := s.inside(h, []string{[]string{"a", "b", "c"}[(outer.choice+outer.depth)%3]})
 	if slices.Contains(outer.names, "a") && outer.choice%4 > 0 {
 		inner.names = []string{"b"}
@@ -152,15 +152,15 @@ func (s *scene) cross(ctx context.Context, h *holding) {
 	}
 	inner.wait = s.ttl / time.Duration(1+outer.choice%4)
 	if inner.depth < 3 && outer.choice%3 == 0 {
-		inner.deeds = []deed{cross}
+		inner.steps = []step{cross}
 	}
 	s.within(ctx, inner)
 }
 
-// inside is an errand inside the lease of another one.
-func (s *scene) inside(h *holding, names []string) *errand {
-	outer := h.request.errand
-	inner := &errand{
+// inside is a job inside the lease of another one.
+func (s *scene) inside(h *holding, names []string) *job {
+	outer := h.request.job
+	inner := &job{
 		number: outer.number, process: outer.process, names: names, way: acquire, kind: h.kind(), limit: outer.limit, ttl: outer.ttl,
 		wait: core.WaitForever, hold: 3 * time.Millisecond, ending: release, choice: outer.choice / 2, depth: outer.depth + 1, outer: h,
 	}
@@ -170,7 +170,7 @@ func (s *scene) inside(h *holding, names []string) *errand {
 	return inner
 }
 
-func (s *scene) within(ctx context.Context, e *errand) {
+func (s *scene) within(ctx context.Context, e *job) {
 	if h := s.acquire(ctx, e); h != nil {
 		s.work(h.lease.Context(), h)
 		s.end(h)
