@@ -451,14 +451,14 @@ func mutantsOfTests() []Mutant {
 		},
 		{
 			Name: "a set that is nearly over counts as whole",
-			File: "core/leaseset.go",
+			File: "core/acquireall.go",
 			Old:  "; left < g.cfg.TTL/3 {",
 			New:  "; left < 0 {",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
 		},
 		{
 			Name: "a set has no MaxHold",
-			File: "core/leaseset.go",
+			File: "core/acquireall.go",
 			Old:  "\t\tx.hold.Turn(now, g.cfg.Turn)\n",
 			New:  "",
 			Test: "core TestEveryCombinationKeepsOneHolderAndServesEverybody",
