@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,12 +21,13 @@ func (s *Store) newSharing() *sharing {
 }
 
 // flights is how many round trips commands share: the server works for one while we work for another. A third one carries what is
-// too much for two.
-func flights(commands int) int {
+// too much for two. To a server farther away there are more, so that nobody waits for most of a round trip before its own begins.
+func flights(commands int, trip time.Duration) int {
+	least := 2
 	if commands > 2*share.Most {
-		return 3
+		least = 3
 	}
-	return 2
+	return min(max(least, int(trip/(300*time.Microsecond))), 16)
 }
 
 func (s *Store) alone(ctx context.Context, c command) (any, error) {

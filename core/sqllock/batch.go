@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/share"
@@ -29,7 +30,7 @@ func batchOf(c driver.Claim) batched {
 
 // flights is how many statements so many claims share: from six on one, since a statement costs the server about as much as ten
 // more claims in it do.
-func flights(claims int) int {
+func flights(claims int, _ time.Duration) int {
 	if claims < 6 {
 		return 4
 	}

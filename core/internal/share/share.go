@@ -38,13 +38,15 @@ type Share[C, A any] struct {
 	Send  func(ctx context.Context, batch []*Part[C, A])
 	// Apart says whether two commands cannot go together: the later one goes by itself. nil means that all can.
 	Apart func(a, b C) bool
-	// Flights is how many round trips share so many commands; nil means one at a time.
-	Flights func(commands int) int
+	// Flights is how many round trips share so many commands, where one takes as long as the shortest of late; nil means one at
+	// a time.
+	Flights func(commands int, trip time.Duration) int
 
 	spare sync.Pool // of *Part
 
 	mu      sync.Mutex // protects the fields below
-	era     int        // only the round trips of the present one count
+	trip    shortest
+	era     int // only the round trips of the present one count
 	flights int
 	shared  int // how many of them are shared
 	riding  int // commands in those
@@ -148,7 +150,7 @@ func (s *Share[C, A]) most() int {
 	if s.Flights == nil {
 		return 1
 	}
-	return s.Flights(len(s.waiting) + s.riding)
+	return s.Flights(len(s.waiting)+s.riding, s.trip.ofLate())
 }
 
 // fly makes round trips while there are commands. Most of those who have their answers send again at once. It lets them run before
@@ -156,9 +158,11 @@ func (s *Share[C, A]) most() int {
 func (s *Share[C, A]) fly(era int) {
 	for batch := s.take(era); batch != nil; batch = s.take(era) {
 		ctx, cancel := Outlive(batch, func(p *Part[C, A]) context.Context { return p.ctx })
+		began := time.Now()
 		s.Send(ctx, batch)
+		took := time.Since(began)
 		cancel()
-		s.arrived(era, len(batch))
+		s.arrived(era, len(batch), took)
 		for _, p := range batch {
 			p.done <- struct{}{}
 		}
@@ -168,11 +172,12 @@ func (s *Share[C, A]) fly(era int) {
 }
 
 // arrived says that n commands have their answers, and before their callers do: nobody is counted twice.
-func (s *Share[C, A]) arrived(era, n int) {
+func (s *Share[C, A]) arrived(era, n int, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if era == s.era {
 		s.riding -= n
+		s.trip.add(took)
 	}
 }
 
@@ -183,10 +188,12 @@ func (s *Share[C, A]) take(era int) []*Part[C, A] {
 	switch {
 	case era != s.era:
 		return nil
-	case len(s.waiting) == 0:
+	case len(s.waiting) == 0 || s.shared > s.most():
 		s.flights--
 		s.shared--
-		s.waiting = nil
+		if len(s.waiting) == 0 {
+			s.waiting = nil
+		}
 		return nil
 	}
 	most := s.most()
@@ -225,6 +232,30 @@ func (s *Share[C, A]) overtake() {
 		s.flights, s.shared, s.riding = 0, 0, 0
 		s.begin()
 	}
+}
+
+// shortest is the shortest of the last one to two times window durations: how far away the service is, however busy it is, or we.
+type shortest struct {
+	n           int
+	now, before time.Duration // of this window, and of the one before it
+}
+
+const window = 64
+
+func (s *shortest) add(d time.Duration) {
+	if s.n%window == 0 {
+		s.before, s.now = s.now, d
+	}
+	s.n++
+	s.now = min(s.now, d)
+}
+
+// ofLate is 0 as long as there was none.
+func (s *shortest) ofLate() time.Duration {
+	if s.n <= window {
+		return s.now
+	}
+	return min(s.now, s.before)
 }
 
 // Outlive returns a context that ends when the deadlines of all these callers have passed, or, if one of them has none, when the

@@ -123,7 +123,7 @@ func TestFlightsShareWhatThereIs(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newService(share.Stuck / 2)
-			s.Apart, s.Flights = nil, func(int) int { return row.flights }
+			s.Apart, s.Flights = nil, func(int, time.Duration) int { return row.flights }
 			flying, most, send := 0, 0, s.Send
 			s.Send = func(ctx context.Context, batch parts) {
 				s.mu.Lock()
@@ -155,6 +155,86 @@ func TestFlightsShareWhatThereIs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A service that is far away, or near again, is known as that after two windows of round trips at most; a busy one is not far away.
+func TestFlightsFollowTheShortestRoundTripOfLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const near, far, slow = time.Millisecond, 10 * time.Millisecond, share.Stuck / 2
+		s := newService(near)
+		var told time.Duration
+		flying, send := 0, s.Send
+		s.Apart, s.Flights = nil, func(_ int, trip time.Duration) int { told = trip; return max(1, int(trip/near)) }
+		s.Send = func(ctx context.Context, batch parts) {
+			s.mu.Lock()
+			flying++
+			s.mu.Unlock()
+			send(ctx, batch)
+			s.mu.Lock()
+			flying--
+			s.mu.Unlock()
+		}
+		for i, row := range []struct {
+			takes time.Duration
+			trips int
+			want  time.Duration
+		}{{near, 2, near}, {far, 1, near}, {far, 130, far}, {slow, 2, far}, {near, 20, near}, {far, 130, far}, {near, 130, near}} {
+			s.takes = row.takes
+			most := 0
+			for range row.trips {
+				s.busy(t)
+				for range 40 {
+					go func() { _, _ = s.Do(t.Context(), "a") }()
+				}
+				synctest.Wait()
+				time.Sleep(row.takes)
+				synctest.Wait()
+				s.mu.Lock()
+				most = flying
+				s.mu.Unlock()
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			if want := int(row.want / near); told != row.want || most != want {
+				t.Errorf("row %d: told %s, %d flights, and not %s, %d", i, told, most, row.want, want)
+			}
+		}
+	})
+}
+
+func TestFlightsThatAreTooManyEndUnderLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newService(10 * time.Millisecond)
+		var flights, flying atomic.Int64
+		flights.Store(8)
+		send := s.Send
+		s.Apart, s.Flights = nil, func(int, time.Duration) int { return int(flights.Load()) }
+		var trips atomic.Int64
+		s.Send = func(ctx context.Context, batch parts) {
+			flying.Add(1)
+			time.Sleep(time.Duration(trips.Add(1)%7) * time.Millisecond) // so that they do not come back all at once
+			send(ctx, batch)
+			flying.Add(-1)
+		}
+		s.busy(t)
+		for range 64 {
+			go func() {
+				for range 50 {
+					_, _ = s.Do(t.Context(), "a")
+				}
+			}()
+		}
+		for _, want := range []int64{8, 2, 8, 1} {
+			flights.Store(want)
+			time.Sleep(95 * time.Millisecond)
+			synctest.Wait()
+			if n := flying.Load(); n != want {
+				t.Errorf("%d flights, and not %d", n, want)
+			}
+		}
+	})
 }
 
 // Otherwise it would go on after them, for as long as the server is away.
