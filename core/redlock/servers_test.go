@@ -88,7 +88,7 @@ func (f *farm) load() (goesOn func()) {
 					continue
 				}
 				turns.work(f.t, fmt.Sprint(who), x, 100*time.Millisecond) // most of the time, a busy machine has nothing to do for them
-				_ = x.Release(context.WithoutCancel(ctx))                // a loss is no fault here
+				_ = x.Release(context.WithoutCancel(ctx))                 // a loss is no fault here
 			}
 		})
 	}

@@ -38,8 +38,7 @@ type Share[C, A any] struct {
 	Send  func(ctx context.Context, batch []*Part[C, A])
 	// Apart says whether two commands cannot go together: the later one goes by itself. nil means that all can.
 	Apart func(a, b C) bool
-	// Flights is how many round trips share so many commands, where one takes as long as the shortest of late; nil means one at
-	// a time.
+	// Flights is how many round trips share so many commands, if the shortest one of late has taken so long; nil means one at a time.
 	Flights func(commands int, trip time.Duration) int
 
 	spare sync.Pool // of *Part
@@ -234,7 +233,7 @@ func (s *Share[C, A]) overtake() {
 	}
 }
 
-// shortest is the shortest of the last one to two times window durations: how far away the service is, however busy it is, or we.
+// shortest is the shortest of the last 64 to 128 durations: how far away the service is, however busy it is, or we.
 type shortest struct {
 	n           int
 	now, before time.Duration // of this window, and of the one before it
