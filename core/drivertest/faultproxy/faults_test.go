@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -160,8 +161,15 @@ func TestLostReplyIsLostToItsEnd(t *testing.T) {
 	p.DropReplies(1)
 	c.send("lost")
 	c.wantNothing()
-	c.send("kept")
-	c.want("kept and more")
+	var text string
+	for began := time.Now(); time.Since(began) < soon && !strings.HasSuffix(text, "more"); {
+		c.send("kept") // lost as well, if it comes before the end of the first reply: see Granularity
+		part, _ := c.receive(quiet)
+		text += part
+	}
+	if strings.ReplaceAll(text, " ", "") != "keptandmore" {
+		t.Errorf("received %q", text)
+	}
 }
 
 func TestPipelinedRequestDoesNotSaveALostReply(t *testing.T) {
