@@ -1,9 +1,15 @@
 package httpmw_test
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -65,4 +71,81 @@ func TestWhatAWriterCannotDoIsNotPromised(t *testing.T) {
 		}
 	}))
 	mwtest.Call(t, h, http.MethodPost, "/")
+}
+
+// wrapped is a writer of middleware outside: what it cannot do itself, http.ResponseController finds behind it.
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// flushing can do a part of that itself.
+type flushing struct{ wrapped }
+
+func (w flushing) Flush() { w.ResponseWriter.(http.Flusher).Flush() } //nolint:forcetypeassert // a server's
+
+// hijacking too.
+type hijacking struct{ wrapped }
+
+func (w hijacking) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return w.ResponseWriter.(http.Hijacker).Hijack()
+} //nolint:forcetypeassert // a server's
+
+// A writer outside that has only Unwrap hides no answer: after a flush nothing is added, and what was hijacked is not done.
+func TestWhatHandlersReachThroughUnwrapIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, outer := range map[string]func(http.ResponseWriter) http.ResponseWriter{
+		"itself":       func(w http.ResponseWriter) http.ResponseWriter { return w },
+		"wrapped":      func(w http.ResponseWriter) http.ResponseWriter { return wrapped{w} },
+		"wrappedTwice": func(w http.ResponseWriter) http.ResponseWriter { return wrapped{wrapped{w}} },
+		"flushing":     func(w http.ResponseWriter) http.ResponseWriter { return flushing{wrapped{w}} },
+		"hijacking":    func(w http.ResponseWriter) http.ResponseWriter { return hijacking{wrapped{w}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			locks := locktest.Memory(t)
+			mux := http.NewServeMux()
+			mux.Handle("/flush", httpmw.Lock(locks, "job:flush", core.WithMaxHold(10*time.Millisecond))(http.HandlerFunc(
+				func(w http.ResponseWriter, r *http.Request) {
+					if err := http.NewResponseController(w).Flush(); err != nil {
+						t.Error(err)
+					}
+					<-r.Context().Done()
+				})))
+			mux.Handle("/hijack", httpmw.Lock(locks, "job:hijack", core.WithWait(time.Minute), core.WithDedup(time.Hour), core.WithDedupScope("raw"))(
+				http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					conn, _, err := http.NewResponseController(w).Hijack()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nraw")
+					_ = conn.Close()
+				})))
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(outer(w), r) }))
+			defer srv.Close()
+			for _, test := range []struct{ path, body string }{{"/flush", ""}, {"/hijack", "raw"}, {"/hijack", "raw"}} {
+				if status, body := get(t, srv, test.path); status != http.StatusOK || body != test.body {
+					t.Errorf("%s: %d %q, want 200 %q", test.path, status, body, test.body)
+				}
+			}
+		})
+	}
+}
+
+func get(t *testing.T, srv *httptest.Server, path string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return res.StatusCode, string(text)
 }

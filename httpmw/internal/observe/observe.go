@@ -58,12 +58,16 @@ func (o *Response) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	if len(o.header) > 0 {
 		o.before = o.header.Clone()
 	}
+	return o.watch(w)
+}
+
+func (o *Response) watch(w http.ResponseWriter) http.ResponseWriter {
 	if full, ok := w.(http1); ok {
 		if _, push := w.(http.Pusher); !push {
 			return &http1Writer{full, o}
 		}
 	}
-	return httpsnoop.Wrap(w, o.hooks())
+	return o.through(w, httpsnoop.Wrap(w, o.hooks()))
 }
 
 func (o *Response) hooks() httpsnoop.Hooks {
