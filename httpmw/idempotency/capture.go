@@ -118,8 +118,12 @@ func (c *capture) Header() http.Header {
 func (c *capture) WriteHeader(status int) {
 	switch {
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
+		outside := c.to.Header().Clone()
 		replace(c.to.Header(), c.header)
 		c.to.WriteHeader(status) // informational: the client still waits for the real one
+		if !c.committed {
+			replace(c.to.Header(), outside) // which may not be the handler's
+		}
 	case c.status == 0:
 		c.begin(status)
 		if c.committed { // nothing was written in time: it is a framework's answer to an error

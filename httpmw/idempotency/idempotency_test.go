@@ -424,6 +424,24 @@ func TestALostLockKeepsNothing(t *testing.T) {
 	p.wants(p.ask("k1", "10"), 201, "paid 10", false)
 }
 
+// An informational answer takes the handler's headers along, and the real one is not the handler's.
+func TestALossAfterAnInformationalAnswerHasNoHeaderOfTheHandler(t *testing.T) {
+	t.Parallel()
+	var p *payments
+	p = newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Set-Cookie", "paid=yes")
+		w.Header().Del("X-Request-Id")
+		w.WriteHeader(http.StatusEarlyHints)
+		x, _ := core.FromContext(r.Context())
+		p.locks.Lose(x.Name())
+		<-r.Context().Done()
+	}, func(c *idempotency.Config) { c.Options = []core.Option{core.WithTTL(200 * time.Millisecond)} })
+	w := p.ask("k1", "10")
+	if !strings.Contains(w.Body.String(), httpmw.TypeLost) || w.Header().Get("Set-Cookie") != "" || w.Header().Get("X-Request-Id") != "of this request" {
+		t.Errorf("%v %s", w.Header(), w.Body)
+	}
+}
+
 func TestWithoutLockServiceOrStoreNothingRuns(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t, echoed)
