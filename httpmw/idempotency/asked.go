@@ -61,7 +61,8 @@ func fingerprint(r *http.Request, limit int64) (asked string, body []byte, err e
 	if body, err = (&rule.HTTP{R: r}).Body(limit); err != nil { // it is empty if the form was parsed
 		return "", nil, err
 	}
-	gone := len(body) == 0 && r.ContentLength > 0 && r.Header.Get("Content-Encoding") == "" // what a decompressor leaves is of any length
+	said := r.ContentLength > 0 || r.ContentLength < 0 && r.Header.Get("Content-Type") != "" // there was a body, perhaps in chunks
+	gone := len(body) == 0 && said
 	if m := r.MultipartForm; gone && len(r.PostForm) == 0 && (m == nil || len(m.Value)+len(m.File) == 0) {
 		return "", nil, errRead
 	}

@@ -251,11 +251,24 @@ func TestARequestWhoseBodyWasReadOutsideIsRefused(t *testing.T) {
 		t.Errorf("logged %s", log.String())
 	}
 	p.wants(p.ask("k1", "10", "Kept", "yes"), 201, "paid 10", false)
-	p.wants(p.ask("k2", ""), 201, "paid ", false)                                   // it has none
-	p.wants(p.ask("k3", "zipped", "Content-Encoding", "gzip"), 201, "paid ", false) // what a decompressor leaves has another length
+	p.wants(p.ask("k2", ""), 201, "paid ", false) // it has none
+	for _, body := range []string{"zipped", "zipped too"} {
+		p.wants(p.ask("k3", body, "Content-Encoding", "gzip"), 500, httpmw.TypeRoute, false)
+	}
+	p.wants(p.ask("k3", "zipped", "Content-Encoding", "gzip", "Kept", "yes"), 201, "paid zipped", false)
 	for _, kind := range []string{"application/x-www-form-urlencoded", "multipart/form-data; boundary=b"} {
 		p.wants(p.ask("k4", "&", "Content-Type", kind), 500, httpmw.TypeRoute, false)
 	}
+	inner := p.h
+	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.ContentLength = -1 // it comes in chunks
+		inner.ServeHTTP(w, r)
+	})
+	for _, body := range []string{"10", "99"} {
+		p.wants(p.ask("k5", body, "Content-Type", "text/plain"), 500, httpmw.TypeRoute, false)
+	}
+	p.wants(p.ask("k5", "10", "Content-Type", "text/plain", "Kept", "yes"), 201, "paid 10", false)
+	p.wants(p.ask("k6", ""), 201, "paid ", false) // as clients of HTTP/2 send a request without a body
 }
 
 func TestARepeatOfARequestThatStillRunsIs409(t *testing.T) {
