@@ -179,6 +179,7 @@ func ended(t *testing.T) context.Context {
 
 func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 	t.Parallel()
+	const locked = "//holdfast:lock o\n\tG(ctx context.Context) error\n\t"
 	for text, want := range map[string]string{
 		"//holdfast:lock order:{nobody}\n\tF(ctx context.Context, id int) error":     `there is no parameter "nobody"`,
 		"//holdfast:lock order:{ctx}\n\tF(ctx context.Context) error":                `there is no parameter "ctx"`,
@@ -196,6 +197,11 @@ func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 		"//holdfast:lock o\n\tF(context context.Context) error":                      "rename it",
 		"//holdfast:lock o\n\tF(a, b context.Context) error":                         "one context",
 		"F(ctx context.Context) error":                                               "no method",
+		locked + "F(ctx context.Context) error //holdfast:lock o":                    "stands at no method",
+		locked + "//holdfast:lock o\n\n\tF(ctx context.Context) error":               "stands at no method",
+		locked + "//holdfast:lock o\n\tcontext.Context":                              "stands at no method",
+		locked + "F(ctx context.Context) error\n\t//holdfast:lock o":                 "stands at no method",
+		locked + "}\n\n//holdfast:lock o\ntype B interface {":                        "stands at no method",
 		"//holdfast:lock o\n\tF(ctx context.Context) (unknown.T, error)":             "package unknown",
 	} {
 		file := filepath.Join(t.TempDir(), "a.go")

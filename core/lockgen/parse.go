@@ -64,7 +64,25 @@ func parse(file string) (*source, error) {
 			}
 		}
 	}
-	return s, nil
+	return s, s.stray()
+}
+
+// stray says which comment stands where no lock is made of it: the method that it was meant for would run without.
+func (s *source) stray() error {
+	read := make(map[int]bool)
+	for _, d := range s.decorated {
+		for _, m := range d.methods {
+			read[m.line] = true
+		}
+	}
+	for _, group := range s.file.Comments {
+		for _, c := range group.List {
+			if at := s.fset.Position(c.Pos()); strings.HasPrefix(c.Text, directive) && !read[at.Line] {
+				return fmt.Errorf("%s: the comment stands at no method: it has its place in the line before one of an interface", at)
+			}
+		}
+	}
+	return nil
 }
 
 var version = regexp.MustCompile(`^v\d+$`)
