@@ -283,6 +283,35 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 }
 
 // The text of such an error has a name and a label, and Fiber's default ErrorHandler sends it.
+// Handlers read what c.Body makes of it, which can be another order than the bytes that were sent.
+func TestABodyThatIsDecodedForTheHandlerNamesNothing(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Post("/json", fibermw.Lock(locktest.Memory(t), "order:{body:id}"), func(c fiber.Ctx) error {
+		if string(c.Body()) != `{"id":42}` {
+			t.Errorf("it runs under the lock of order 42, and reads %q", c.Body())
+		}
+		return leaseName(c)
+	})
+	for encoding, status := range map[string]int{
+		"": 200, "identity": 200, "Identity": 200, "br": 400, "GZIP": 400, "deflate": 400, "zstd": 400, "identity, br": 400, "unknown": 400,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/json", strings.NewReader(`{"id":42}`))
+		r.Header.Set("Content-Type", "application/json")
+		if encoding != "" {
+			r.Header.Set("Content-Encoding", encoding)
+		}
+		res, err := app.Test(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != status {
+			t.Errorf("%q: %d, want %d", encoding, res.StatusCode, status)
+		}
+	}
+}
+
 func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 	t.Parallel()
 	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}

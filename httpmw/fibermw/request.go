@@ -1,12 +1,14 @@
 package fibermw
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v3"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
@@ -55,10 +57,16 @@ func (r request) Query(name string) []string {
 // Header implements rule.Request.
 func (r request) Header(name string) []string { return texts(r.c.Request().Header.PeekAll(name)) }
 
+// errEncoded is for a body that c.Body decodes: it can be another document than what was sent.
+var errEncoded = fmt.Errorf("%w: the body has a Content-Encoding", core.ErrInvalid)
+
 // Body implements rule.Request, as it was sent. A stream (Config.StreamRequestBody) of unknown length
 // is too large: reading it would not end at maxBody.
 func (r request) Body(maxBody int64) ([]byte, error) {
 	in := r.c.Request()
+	if enc := in.Header.ContentEncoding(); len(enc) > 0 && !strings.EqualFold(string(enc), "identity") {
+		return nil, errEncoded
+	}
 	if length := int64(in.Header.ContentLength()); in.IsBodyStream() && (length < 0 || length > maxBody) {
 		return nil, rule.ErrTooLarge
 	}
