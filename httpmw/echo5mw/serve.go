@@ -70,6 +70,9 @@ func (r *request) Operation() rule.Operation {
 // Params implements rule.Request.
 func (r *request) Params() []string { return r.c.RouteInfo().Parameters }
 
+// Query implements rule.Request, as handlers read it: it is parsed once.
+func (r *request) Query(name string) []string { return r.c.QueryParams()[name] }
+
 // Param implements rule.Request.
 func (r *request) Param(name string) (string, error) {
 	v, known := r.c.PathValues().Get(name)

@@ -55,6 +55,9 @@ func (r *request) Operation() rule.Operation {
 // Params implements rule.Request.
 func (r *request) Params() []string { return r.c.ParamNames() }
 
+// Query implements rule.Request, as handlers read it: it is parsed once.
+func (r *request) Query(name string) []string { return r.c.QueryParams()[name] }
+
 // Param implements rule.Request.
 func (r *request) Param(name string) (string, error) {
 	if !slices.Contains(r.c.ParamNames(), name) {

@@ -91,3 +91,20 @@ func leaseName(c *gin.Context) {
 	x, _ := core.FromContext(c.Request.Context())
 	c.String(http.StatusOK, x.Name())
 }
+
+// Gin parses the query once, so what middleware outside does to the URL later is not what handlers read.
+func TestAQueryIsWhatGinHasMadeOfIt(t *testing.T) {
+	t.Parallel()
+	r := gin.New()
+	r.Use(func(c *gin.Context) {
+		_ = c.Query("id")
+		c.Request.URL.RawQuery = "id=43"
+	})
+	r.POST("/plain", ginmw.Lock(locktest.Memory(t), "order:{query:id|int}"), func(c *gin.Context) {
+		x, _ := core.FromContext(c.Request.Context())
+		c.String(http.StatusOK, "%s under %s", c.Query("id"), x.Name())
+	})
+	if w := mwtest.Call(t, r, http.MethodPost, "/plain?id=42"); w.Body.String() != "42 under order:42" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

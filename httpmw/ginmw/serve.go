@@ -107,6 +107,9 @@ func (r *request) Params() []string {
 	return names
 }
 
+// Query implements rule.Request, as handlers read it: it is parsed once.
+func (r *request) Query(name string) []string { return r.c.QueryArray(name) }
+
 // Param implements rule.Request.
 func (r *request) Param(name string) (string, error) {
 	v, known := r.c.Params.Get(name)
