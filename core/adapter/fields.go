@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -93,10 +94,17 @@ func walk(v reflect.Value, way [][]int) (string, error) {
 	return read(v)
 }
 
-// IsNil says whether v is a nil pointer, as one may be on the way to a field. Generated code asks it.
-func IsNil[T any](v T) bool {
-	p := reflect.ValueOf(&v).Elem()
-	return p.Kind() == reflect.Pointer && p.IsNil()
+// Missing is deferred by generated code while it goes to a field. A nil pointer on the way, which may be an embedded one that
+// has no name there, leaves the value missing. reached says that the field was there.
+func Missing(reached *bool) {
+	if *reached {
+		return // what goes wrong in the value's own method passes through
+	}
+	switch r := recover().(type) {
+	case nil, runtime.Error: // a selector knows no other
+	default:
+		panic(r)
+	}
 }
 
 // read is the text of v, "" if it is missing.

@@ -71,7 +71,8 @@ func (o *orders) Float(ctx context.Context, _ shop.Refund) error { return o.held
 func (o *orders) Debit(ctx context.Context, _ shop.Refund, _ string) error {
 	return o.held(ctx)
 }
-func (o *orders) List(ctx context.Context) ([]string, error) { return nil, o.held(ctx) }
+func (o *orders) Credit(ctx context.Context, _ *shop.Transfer) error { return o.held(ctx) }
+func (o *orders) List(ctx context.Context) ([]string, error)         { return nil, o.held(ctx) }
 
 func locked(t *testing.T) (*core.Locker, *orders, shop.Orders) {
 	t.Helper()
@@ -104,6 +105,7 @@ func TestMethodsRunUnderTheLocksOfTheirComments(t *testing.T) {
 		{func() error { n, err := x.Move(t.Context(), 2, 1, true, "a", "b"); return is(n, 2, err) }, "[account:1 account:2]"},
 		{func() error { n, w, err := x.Count(t.Context()); return is(n == 1 && w == io.Discard, true, err) }, "[orders]"},
 		{func() error { return x.Debit(t.Context(), shop.Refund{From: &shop.Account{ID: 7}}, "noon") }, "[account:7:noon]"},
+		{func() error { return x.Credit(t.Context(), &shop.Transfer{Account: &shop.Account{ID: 7}}) }, "[account:7]"},
 		{func() error { _, err := x.List(t.Context()); return err }, "[]"},
 		{x.Close, "[]"},
 	} {
@@ -131,11 +133,12 @@ func TestWhatAMethodReturnsAndWhatKeepsItFromRunning(t *testing.T) {
 		call func() error
 		want error
 	}{
-		"a nil request":  {func() error { _, err := x.Refund(t.Context(), nil); return err }, key.ErrMissing},
-		"an empty field": {func() error { _, err := x.Refund(t.Context(), &shop.Refund{}); return err }, key.ErrMissing},
-		"a nil part":     {func() error { return x.Debit(t.Context(), shop.Refund{}, "noon") }, key.ErrMissing},
-		"no UUID":        {func() error { return x.Ship(t.Context(), "42") }, core.ErrInvalid},
-		"a float":        {func() error { return x.Float(t.Context(), shop.Refund{Ratio: 0.5}) }, adapter.ErrMisconfigured},
+		"a nil request":       {func() error { _, err := x.Refund(t.Context(), nil); return err }, key.ErrMissing},
+		"an empty field":      {func() error { _, err := x.Refund(t.Context(), &shop.Refund{}); return err }, key.ErrMissing},
+		"a nil part":          {func() error { return x.Debit(t.Context(), shop.Refund{}, "noon") }, key.ErrMissing},
+		"a nil embedded part": {func() error { return x.Credit(t.Context(), &shop.Transfer{Amount: 1}) }, key.ErrMissing},
+		"no UUID":             {func() error { return x.Ship(t.Context(), "42") }, core.ErrInvalid},
+		"a float":             {func() error { return x.Float(t.Context(), shop.Refund{Ratio: 0.5}) }, adapter.ErrMisconfigured},
 		"somebody else's": {func() error {
 			return held(t, locks, "orders", func() error { _, _, err := x.Count(ended(t)); return err })
 		}, core.ErrHeld},

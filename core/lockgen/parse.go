@@ -212,7 +212,7 @@ func (m *method) check() error {
 	named := make(map[string]bool)
 	for i, p := range params {
 		for _, n := range p.Names {
-			if slices.Contains([]string{"adapter", "context", "error", "make", "nil", "string"}, n.Name) {
+			if slices.Contains([]string{"adapter", "context", "error", "false", "make", "nil", "string", "true"}, n.Name) {
 				return fmt.Errorf("the parameter %s hides what the generated code needs of that name: rename it", n.Name)
 			}
 			named[n.Name] = i > 0 && n.Name != "_"

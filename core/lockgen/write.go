@@ -204,8 +204,8 @@ func (s *source) params(m *method) (params, args []string) {
 	return params, args
 }
 
-// values has the value of each source of a template, "" for one behind a nil pointer. What the compiler says of one, it says of the
-// comment.
+// values has the value of each source of a template, "" for one behind a nil pointer, also an embedded one. What the compiler
+// says of one, it says of the comment.
 func (m *method) values(w *bytes.Buffer, k *key.Key, file string) {
 	fmt.Fprint(w, "switch lockSource {\n")
 	done := make(map[string]bool)
@@ -215,17 +215,13 @@ func (m *method) values(w *bytes.Buffer, k *key.Key, file string) {
 		}
 		done[source.Name] = true
 		fmt.Fprintf(w, "case %q:\n", source.Name)
-		var missing []string
-		for i, c := range source.Name {
-			if c == '.' {
-				missing = append(missing, "adapter.IsNil("+source.Name[:i]+")")
-			}
-		}
 		at := fmt.Sprintf("//line %s:%d\n", file, m.line)
-		if len(missing) > 0 {
-			fmt.Fprintf(w, "%sif %s {\nreturn \"\", nil\n}\n", at, strings.Join(missing, " || "))
+		if !strings.Contains(source.Name, ".") {
+			fmt.Fprintf(w, "%sreturn adapter.Value(%s)\n%s\n", at, source.Name, here)
+			continue
 		}
-		fmt.Fprintf(w, "%sreturn adapter.Value(%s)\n%s\n", at, source.Name, here)
+		fmt.Fprintf(w, "lockReached := false\ndefer adapter.Missing(&lockReached)\n%slockValue := %s\n%s\n", at, source.Name, here)
+		fmt.Fprint(w, "lockReached = true\nreturn adapter.Value(lockValue)\n")
 	}
 	fmt.Fprint(w, "}\nreturn \"\", nil\n")
 }

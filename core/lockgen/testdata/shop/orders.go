@@ -22,6 +22,13 @@ type Refund struct {
 // Account may be missing in a request.
 type Account struct{ ID int64 }
 
+// Transfer embeds an account, which may be missing too.
+type Transfer struct {
+	*Account
+
+	Amount int64
+}
+
 // Orders is what a service offers.
 type Orders interface {
 	io.Closer
@@ -38,6 +45,8 @@ type Orders interface {
 	Float(ctx context.Context, req Refund) error
 	//holdfast:lock account:{key.From.ID}:{time}
 	Debit(ctx context.Context, key Refund, time string) error
+	//holdfast:lock account:{to.ID}
+	Credit(ctx context.Context, to *Transfer) error
 	List(ctx context.Context) ([]string, error)
 }
 

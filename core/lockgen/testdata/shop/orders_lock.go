@@ -37,6 +37,9 @@ func LockOrders(locks *core.Locker, next Orders) (Orders, error) {
 	if x.locksOfDebit, err = locks.With(core.WithTemplate("account:{key.From.ID}:{time}")); err != nil {
 		return nil, err
 	}
+	if x.locksOfCredit, err = locks.With(core.WithTemplate("account:{to.ID}")); err != nil {
+		return nil, err
+	}
 	return x, nil
 }
 
@@ -49,6 +52,7 @@ type lockedOrders struct {
 	locksOfCount  *core.Locker
 	locksOfFloat  *core.Locker
 	locksOfDebit  *core.Locker
+	locksOfCredit *core.Locker
 }
 
 var lockKeyOrdersRefund0 = key.MustParse("order:{req.OrderID}")
@@ -58,13 +62,13 @@ func (lockSelf *lockedOrders) Refund(ctx context.Context, req *Refund) (lockResu
 	if lockNames[0], lockResult1 = lockKeyOrdersRefund0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "req.OrderID":
-//line orders.go:29
-			if adapter.IsNil(req) {
-				return "", nil
-			}
-//line orders.go:29
-			return adapter.Value(req.OrderID)
-//line orders_lock.go:68
+			lockReached := false
+			defer adapter.Missing(&lockReached)
+//line orders.go:36
+			lockValue := req.OrderID
+//line orders_lock.go:70
+			lockReached = true
+			return adapter.Value(lockValue)
 		}
 		return "", nil
 	}); lockResult1 != nil {
@@ -84,9 +88,9 @@ func (lockSelf *lockedOrders) Ship(ctx context.Context, id string) (lockResult0 
 	if lockNames[0], lockResult0 = lockKeyOrdersShip0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "id":
-//line orders.go:31
+//line orders.go:38
 			return adapter.Value(id)
-//line orders_lock.go:90
+//line orders_lock.go:94
 		}
 		return "", nil
 	}); lockResult0 != nil {
@@ -108,9 +112,9 @@ func (lockSelf *lockedOrders) Move(ctx context.Context, from int64, to int64, lo
 	if lockNames[0], lockResult1 = lockKeyOrdersMove0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "from":
-//line orders.go:33
+//line orders.go:40
 			return adapter.Value(from)
-//line orders_lock.go:114
+//line orders_lock.go:118
 		}
 		return "", nil
 	}); lockResult1 != nil {
@@ -119,9 +123,9 @@ func (lockSelf *lockedOrders) Move(ctx context.Context, from int64, to int64, lo
 	if lockNames[1], lockResult1 = lockKeyOrdersMove1.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "to":
-//line orders.go:33
+//line orders.go:40
 			return adapter.Value(to)
-//line orders_lock.go:125
+//line orders_lock.go:129
 		}
 		return "", nil
 	}); lockResult1 != nil {
@@ -159,13 +163,13 @@ func (lockSelf *lockedOrders) Float(ctx context.Context, req Refund) (lockResult
 	if lockNames[0], lockResult0 = lockKeyOrdersFloat0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "req.Ratio":
-//line orders.go:37
-			if adapter.IsNil(req) {
-				return "", nil
-			}
-//line orders.go:37
-			return adapter.Value(req.Ratio)
-//line orders_lock.go:169
+			lockReached := false
+			defer adapter.Missing(&lockReached)
+//line orders.go:44
+			lockValue := req.Ratio
+//line orders_lock.go:171
+			lockReached = true
+			return adapter.Value(lockValue)
 		}
 		return "", nil
 	}); lockResult0 != nil {
@@ -185,17 +189,17 @@ func (lockSelf *lockedOrders) Debit(ctx context.Context, key Refund, time string
 	if lockNames[0], lockResult0 = lockKeyOrdersDebit0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "key.From.ID":
-//line orders.go:39
-			if adapter.IsNil(key) || adapter.IsNil(key.From) {
-				return "", nil
-			}
-//line orders.go:39
-			return adapter.Value(key.From.ID)
-//line orders_lock.go:195
+			lockReached := false
+			defer adapter.Missing(&lockReached)
+//line orders.go:46
+			lockValue := key.From.ID
+//line orders_lock.go:197
+			lockReached = true
+			return adapter.Value(lockValue)
 		case "time":
-//line orders.go:39
+//line orders.go:46
 			return adapter.Value(time)
-//line orders_lock.go:199
+//line orders_lock.go:203
 		}
 		return "", nil
 	}); lockResult0 != nil {
@@ -203,6 +207,32 @@ func (lockSelf *lockedOrders) Debit(ctx context.Context, key Refund, time string
 	}
 	lockResult0 = lockSelf.locksOfDebit.Do(ctx, lockNames[0], func(ctx context.Context) error {
 		lockResult0 = lockSelf.Orders.Debit(ctx, key, time)
+		return lockResult0
+	})
+	return
+}
+
+var lockKeyOrdersCredit0 = key.MustParse("account:{to.ID}")
+
+func (lockSelf *lockedOrders) Credit(ctx context.Context, to *Transfer) (lockResult0 error) {
+	lockNames := make([]string, 1)
+	if lockNames[0], lockResult0 = lockKeyOrdersCredit0.Expand(func(lockSource string) (string, error) {
+		switch lockSource {
+		case "to.ID":
+			lockReached := false
+			defer adapter.Missing(&lockReached)
+//line orders.go:48
+			lockValue := to.ID
+//line orders_lock.go:227
+			lockReached = true
+			return adapter.Value(lockValue)
+		}
+		return "", nil
+	}); lockResult0 != nil {
+		return
+	}
+	lockResult0 = lockSelf.locksOfCredit.Do(ctx, lockNames[0], func(ctx context.Context) error {
+		lockResult0 = lockSelf.Orders.Credit(ctx, to)
 		return lockResult0
 	})
 	return
@@ -234,9 +264,9 @@ func (lockSelf *lockedStore[K, V]) get(ctx context.Context, id K) (lockResult0 V
 	if lockNames[0], lockResult1 = lockKeystoreget0.Expand(func(lockSource string) (string, error) {
 		switch lockSource {
 		case "id":
-//line orders.go:45
+//line orders.go:54
 			return adapter.Value(id)
-//line orders_lock.go:240
+//line orders_lock.go:270
 		}
 		return "", nil
 	}); lockResult1 != nil {
