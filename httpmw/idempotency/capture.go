@@ -191,6 +191,10 @@ func (c *capture) FlushError() error {
 
 // Hijack implements http.Hijacker. Nothing of a hijacked connection is kept.
 func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if c.status != 0 { // net/http sends it before
+		c.cut = true // more may follow
+		c.commit()
+	}
 	conn, rw, err := http.NewResponseController(c.to).Hijack()
 	c.hijacked = c.hijacked || err == nil
 	return conn, rw, err

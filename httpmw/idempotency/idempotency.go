@@ -256,7 +256,7 @@ func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *h
 		return nil
 	})
 	switch {
-	case ran && (out.Reason != adapter.Lost || c.committed):
+	case ran && (out.Reason != adapter.Lost || c.committed || c.hijacked):
 		c.commit()
 		return nil
 	case !ran && out.Ran():

@@ -455,6 +455,51 @@ func TestALossAfterAnInformationalAnswerHasNoHeaderOfTheHandler(t *testing.T) {
 	}
 }
 
+// What has gone over a connection that the handler has taken is the answer, behind the status that it set before, and nothing of ours is.
+func TestAHijackedConnectionIsLeftToItsHandler(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]bool{"kept": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var p *payments
+			p = newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Length", "3")
+				w.WriteHeader(http.StatusAccepted)
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				if lose {
+					x, _ := core.FromContext(r.Context())
+					p.locks.Lose(x.Name())
+					<-r.Context().Done()
+				}
+				_, _ = io.WriteString(conn, "raw")
+			}, func(c *idempotency.Config) {
+				c.Options = []core.Option{core.WithTTL(200 * time.Millisecond)}
+				c.ErrorHandler = func(_ http.ResponseWriter, _ *http.Request, p *httpmw.Problem) { t.Errorf("answered with %v", p) }
+			})
+			srv := httptest.NewServer(p.h)
+			defer srv.Close()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Idempotency-Key", "k1")
+			res, err := srv.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if body, err := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted || string(body) != "raw" || err != nil {
+				t.Errorf("%d %q, %v", res.StatusCode, body, err)
+			}
+		})
+	}
+}
+
 func TestWithoutLockServiceOrStoreNothingRuns(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t, echoed)
