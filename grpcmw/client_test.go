@@ -66,6 +66,32 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 	}
 }
 
+// Two Lockers, or two packages of a program, have interceptors of their own. A stock client ignores a pushback that is there twice.
+func TestStockClientRetriesWhatTheSecondOfTwoInterceptorsRefuses(t *testing.T) {
+	t.Parallel()
+	for name, call := range rpctest.Ways() {
+		for _, outer := range [][]grpcmw.Option{nil, rpctest.Locked("job:outer")} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				locks, other := locktest.Two(t)
+				release := locktest.Hold(t, other, "order:42")
+				var count atomic.Int32
+				opts := attempts(&count, func(n int32) {
+					if n == 2 {
+						release()
+					}
+				})
+				opts = append(opts, grpcmw.ServerOptions(locktest.Memory(t), outer...)...)
+				opts = append(opts, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
+				_, addr := start(t, handled(func(context.Context, *testpb.RefundRequest) error { return nil }), opts...)
+				if _, err := call(t.Context(), dial(t, addr, retrying("60s")), rpctest.Order()); err != nil || count.Load() != 2 {
+					t.Errorf("%d attempts, want 2: %v", count.Load(), err)
+				}
+			})
+		}
+	}
+}
+
 func TestStockClientDoesNotRetryLostWork(t *testing.T) {
 	t.Parallel()
 	locks, _ := locktest.Two(t)

@@ -105,7 +105,7 @@ func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 		resp, err = handler(ctx, req)
 		return err
 	}
-	var answered bool
+	var answered, told bool
 	var err error
 	if r == nil {
 		err = work(ctx)
@@ -115,9 +115,9 @@ func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	if answered {
 		resp = nil
 	} else {
-		err = own(info.FullMethod, err)
+		told, err = own(info.FullMethod, err)
 	}
-	if md := trailer(err); md != nil {
+	if md := trailer(err); md != nil && !told {
 		_ = grpc.SetTrailer(ctx, md) // fails only where there is no client to tell
 	}
 	return resp, err
@@ -125,7 +125,7 @@ func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 
 func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	r := i.rules[info.FullMethod]
-	var answered bool
+	var answered, told bool
 	var err error
 	if r == nil {
 		err = handler(srv, ss)
@@ -133,9 +133,9 @@ func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSe
 		answered, err = r.serve(srv, ss, handler)
 	}
 	if !answered {
-		err = own(info.FullMethod, err)
+		told, err = own(info.FullMethod, err)
 	}
-	if md := trailer(err); md != nil {
+	if md := trailer(err); md != nil && !told {
 		ss.SetTrailer(md)
 	}
 	return err

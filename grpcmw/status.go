@@ -180,15 +180,19 @@ func answerTo(err error) *answer {
 }
 
 // own is what becomes of an error that the method's handler has returned. A status is the handler's own answer.
-// One that is only wrapped does not count: gRPC would send the whole error's text with it.
-func own(method string, err error) error {
+// One that is only wrapped does not count: gRPC would send the whole error's text with it. told says that it is the answer of an
+// interceptor further in, which has set its trailer.
+func own(method string, err error) (told bool, _ error) {
+	if _, told = err.(*answer); told { //nolint:errorlint // as above
+		return true, err
+	}
 	if _, outermost := err.(withStatus); outermost {
-		return passedOn(method, err)
+		return false, passedOn(method, err)
 	}
 	if a := answerTo(err); a != nil {
-		return a
+		return false, a
 	}
-	return err
+	return false, err
 }
 
 // withStatus is what gRPC takes for a status.
