@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -20,10 +21,22 @@ type own struct{ error }
 
 func (o *own) Unwrap() error { return o.error }
 
+// further is the answer of an interceptor further in. It is a status, which package grpcmw leaves as it is.
+type further struct{ own }
+
+func (f *further) GRPCStatus() *status.Status {
+	return status.New(codes.Code(connect.CodeOf(f.error)), f.Error())
+}
+
 // asOwn marks a handler's error. nil is none.
 func asOwn(procedure string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if e, ok := err.(*connect.Error); ok { //nolint:errorlint // what wraps one is the handler's
+		if _, ours := e.Unwrap().(*refusal); ours { //nolint:errorlint // as above
+			return &further{own{err}}
+		}
 	}
 	return &own{passedOn(procedure, err)}
 }
@@ -53,7 +66,10 @@ func passedOn(procedure string, err error) error {
 
 // translate turns an answer of package grpcmw into Connect's error. A handler's own error stays what it is.
 func translate(err error, trailer metadata.MD) error {
-	if o, ok := err.(*own); ok { //nolint:errorlint // what package grpcmw answers may wrap it
+	switch o := err.(type) { //nolint:errorlint // what package grpcmw answers may wrap it
+	case *own:
+		return o.error
+	case *further:
 		return o.error
 	}
 	answer, ok := errors.AsType[interface {

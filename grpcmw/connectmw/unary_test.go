@@ -199,6 +199,37 @@ func TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt(t *testing.T) {
 	}
 }
 
+// Two Lockers have interceptors of their own. What the inner one says of its refusal stays: it may be sent again.
+func TestARefusalOfTheSecondOfTwoInterceptorsStaysOne(t *testing.T) {
+	t.Parallel()
+	locks, other := locktest.Two(t)
+	locktest.Hold(t, other, "order:42")
+	onWatch := grpcmw.WithMethod(watch, "order:{order.id}")
+	for _, outer := range [][]grpcmw.Option{nil, {grpcmw.WithMethod(refund, "job:outer"), grpcmw.WithMethod(watch, "job:outer")}} {
+		two := connect.WithHandlerOptions(connectmw.WithLocks(locktest.Memory(t), outer...), connectmw.WithLocks(locks, byOrder, onWatch))
+		_, err := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, two)), refund).CallUnary(t.Context(), order(42))
+		repeatable(t, err)
+		h := connect.NewServerStreamHandler(watch, func(context.Context, *connect.Request[request], *connect.ServerStream[reply]) error { return nil }, two)
+		s, err := client(serve(t, watch, h), watch).CallServerStream(t.Context(), order(42))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Receive()
+		repeatable(t, s.Err())
+		_ = s.Close()
+	}
+}
+
+// repeatable fails the test unless err is a refusal with one pushback.
+func repeatable(t *testing.T, err error) {
+	t.Helper()
+	is, retry := reason(t, err)
+	e, ok := errors.AsType[*connect.Error](err)
+	if !ok || is != grpcmw.ReasonHeld || retry == 0 || len(e.Meta().Values("Grpc-Retry-Pushback-Ms")) != 1 || e.Meta().Get("Grpc-Retry-Pushback-Ms") == "-1" {
+		t.Errorf("%v: %s, retry in %v, %v", err, is, retry, e.Meta())
+	}
+}
+
 func TestHeadersNameLocksAndCarryFences(t *testing.T) {
 	t.Parallel()
 	locks, _ := locktest.Two(t)
