@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -35,6 +36,7 @@ func testBody(t *testing.T, mount Mount) {
 		"TheHandlerReadsAllOfIt":                    wholeBody,
 		"LengthAndTrailersStay":                     trailers,
 		"TheLimitIsExactAndARefusedBodyIsLeft":      bodyLimit,
+		"TheLargestLimitIsNone":                     unlimitedBody,
 		"ABodyThatBreaksOffIs400OrAnOuterLimits413": brokenBody,
 		"FilesOfAFormAreRemoved":                    formFiles,
 		"AnUploadIsStreamed":                        streamedUpload,
@@ -111,6 +113,12 @@ func bodyLimit(t *testing.T, mount Mount) {
 	if !b.free("order:42") {
 		t.Error("locked")
 	}
+}
+
+// The largest limit is none.
+func unlimitedBody(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Key: "order:{body:id}", MaxBody: math.MaxInt64, Handler: echoBody})
+	b.passed(b.send(b.request(strings.NewReader(document(100)))), document(100))
 }
 
 func brokenBody(t *testing.T, mount Mount) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 
@@ -80,7 +81,7 @@ func (h *HTTP) Body(maxBody int64) ([]byte, error) {
 		h.peeked = true
 		return nil, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, min(maxBody, math.MaxInt64-1)+1))
 	r.Body = &replay{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 	if _, limited := errors.AsType[*http.MaxBytesError](err); limited {
 		return nil, ErrTooLarge
