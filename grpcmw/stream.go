@@ -65,10 +65,18 @@ func (s *stream) hand(m any) error {
 	if !ok || msg.ProtoReflect().Descriptor().FullName() != s.first.ProtoReflect().Descriptor().FullName() {
 		return status.Error(codes.Internal, "RecvMsg: the message is not of the type that the method has")
 	}
-	proto.Reset(msg)
-	proto.Merge(msg, s.first)
+	first := s.first
 	s.first = nil
-	return nil
+	if msg.ProtoReflect().Descriptor() == first.ProtoReflect().Descriptor() {
+		proto.Reset(msg)
+		proto.Merge(msg, first)
+		return nil
+	}
+	raw, err := proto.MarshalOptions{AllowPartial: true}.Marshal(first) // a descriptor that was loaded at run time: Merge panics
+	if err == nil {
+		err = proto.UnmarshalOptions{AllowPartial: true}.Unmarshal(raw, msg)
+	}
+	return err
 }
 
 // SendMsg sends nothing once the lock is lost.

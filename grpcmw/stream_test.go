@@ -14,6 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/grpcmw"
@@ -312,6 +315,32 @@ func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
 		}
 		if err := ss.RecvMsg(req); err != nil || below.received != 2 { // it is handed on once
 			t.Errorf("%d messages received, %v", below.received, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// So does a handler that has loaded the schema at run time, as a proxy does.
+func TestTheMessageIsHandedToADescriptorOfTheSameName(t *testing.T) {
+	t.Parallel()
+	linked := (&testpb.RefundRequest{}).ProtoReflect().Descriptor()
+	file, err := protodesc.NewFile(protodesc.ToFileDescriptorProto(linked.ParentFile()), protoregistry.GlobalFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := file.Messages().ByName(linked.Name())
+	middleware := grpcmw.StreamServerInterceptor(locktest.Memory(t), grpcmw.WithMethod(watch, rpctest.OrderKey))
+	err = middleware(nil, &serverStream{ctx: t.Context()}, &grpc.StreamServerInfo{FullMethod: watch}, func(_ any, ss grpc.ServerStream) error {
+		req := dynamicpb.NewMessage(loaded)
+		if err := ss.RecvMsg(req); err != nil {
+			return err
+		}
+		order := req.Get(loaded.Fields().ByName("order")).Message()
+		if id := order.Get(order.Descriptor().Fields().ByName("id")).Int(); id != 42 {
+			t.Errorf("%v", req)
 		}
 		return nil
 	})
