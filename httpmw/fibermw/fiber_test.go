@@ -212,6 +212,20 @@ func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	}
 }
 
+// The answer of the handlers is what they have made, and not the status that a handler before them has set.
+func TestAStatusFromBeforeIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error { return c.Status(http.StatusAccepted).Next() })
+	app.Post("/orders/:id", fibermw.Lock(locktest.Memory(t), "order:{id|int}", core.WithMaxHold(10*time.Millisecond)), func(c fiber.Ctx) error {
+		<-c.Context().Done()
+		return nil
+	})
+	if status, body, _ := call(t, app, "/orders/42"); status != http.StatusServiceUnavailable || !strings.Contains(body, httpmw.TypeLost) {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 // unsized hides how long a reader is, so that it is sent in chunks.
 type unsized struct{ io.Reader }
 

@@ -18,7 +18,7 @@ func serve(l *lock, c fiber.Ctx, bound any, next func() error) error {
 	return l.Serve(c.Context(), request{c, bound}, next, func(ctx context.Context, seen *observe.Response) error {
 		seen.Undo = func() { before.CopyTo(&c.Response().Header) }
 		err := run(ctx, c, next)
-		if err == nil && answered(c) {
+		if err == nil && answered(c, before.StatusCode()) {
 			seen.Answered(c.Response().StatusCode())
 		}
 		return err
@@ -33,10 +33,11 @@ func run(inside context.Context, c fiber.Ctx, next func() error) error {
 	return next()
 }
 
-// answered says whether the handlers have made an answer. Nothing of it is sent yet.
-func answered(c fiber.Ctx) bool {
+// answered says whether the handlers have made an answer: a body, or another status than the one before. Nothing of it is sent yet.
+func answered(c fiber.Ctx, before int) bool {
 	r := c.Response()
-	return r.StatusCode() != http.StatusOK || r.IsBodyStream() || len(r.Body()) > 0
+	status := r.StatusCode()
+	return status != before || status >= http.StatusBadRequest || r.IsBodyStream() || len(r.Body()) > 0
 }
 
 // write is the default ErrorHandler. Headers of handlers outside stay, such as those of CORS.
