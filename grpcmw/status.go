@@ -87,8 +87,8 @@ func refusalOf(method string, out adapter.Outcome) error {
 	if reason == adapter.Lost { // part of the work may be done
 		return newAnswer(reason, out.Join(), "")
 	}
-	if _, own := errors.AsType[statusError](cause); own && reason == adapter.BadKey {
-		return cause
+	if own, ok := errors.AsType[statusError](cause); ok && reason == adapter.BadKey {
+		return &answer{status: own.GRPCStatus(), cause: cause} // and no text of what wraps it, or stands beside it
 	}
 	if reason == adapter.BadKey && (errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled)) {
 		reason = adapter.Ended

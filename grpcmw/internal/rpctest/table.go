@@ -357,6 +357,8 @@ func keyFunctions(t *testing.T, f Framework) {
 	}{
 		"any error":     {"", errors.New("secret"), codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 		"own status":    {"", status.Error(codes.PermissionDenied, "own"), codes.PermissionDenied, ""},
+		"status inside": {"", fmt.Errorf("secret: %w", status.Error(codes.PermissionDenied, "own")), codes.PermissionDenied, ""},
+		"status beside": {"", errors.Join(status.Error(codes.PermissionDenied, "own"), &core.HeldError{Name: "secret"}), codes.PermissionDenied, ""},
 		"ctx error":     {"", fmt.Errorf("secret: %w", context.DeadlineExceeded), codes.DeadlineExceeded, ""},
 		"empty name":    {"", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 		"unusable name": {"secret\x00{b}", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
