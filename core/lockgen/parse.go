@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -64,7 +65,55 @@ func parse(file string) (*source, error) {
 			}
 		}
 	}
-	return s, s.stray()
+	return s, errors.Join(s.stray(), s.embedded())
+}
+
+// embedded says which interface with locks embeds another one, or one that does: what the other one has locks for would run through
+// without.
+func (s *source) embedded() (err error) {
+	locked := make(map[string]bool)
+	for _, d := range s.decorated {
+		locked[d.spec.Name.Name] = true
+	}
+	for known := -1; known < len(locked) && err == nil; {
+		known = len(locked)
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			spec, _ := n.(*ast.TypeSpec)
+			if spec == nil {
+				return true
+			}
+			t, ok := spec.Type.(*ast.InterfaceType)
+			if !ok {
+				return false
+			}
+			for _, f := range t.Methods.List {
+				if len(f.Names) > 0 || !locked[root(f.Type)] {
+					continue
+				}
+				if slices.ContainsFunc(s.decorated, func(d *decorated) bool { return d.spec == spec }) {
+					err = fmt.Errorf("%s: %s embeds %s, whose locks it would not have: repeat those methods with their comments",
+						s.fset.Position(f.Pos()), spec.Name.Name, root(f.Type))
+				}
+				locked[spec.Name.Name] = true
+			}
+			return false
+		})
+	}
+	return err
+}
+
+// root is the name of a type, without its type arguments.
+func root(t ast.Expr) string {
+	switch t := t.(type) {
+	case *ast.Ident:
+		return t.Name
+	case *ast.IndexExpr:
+		return root(t.X)
+	case *ast.IndexListExpr:
+		return root(t.X)
+	default:
+		return ""
+	}
 }
 
 // stray says which comment stands where no lock is made of it: the method that it was meant for would run without.
