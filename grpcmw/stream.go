@@ -62,21 +62,13 @@ func (s *stream) RecvMsg(m any) error {
 // hand copies the message that was received already.
 func (s *stream) hand(m any) error {
 	msg, ok := m.(proto.Message)
-	if !ok || msg.ProtoReflect().Descriptor().FullName() != s.first.ProtoReflect().Descriptor().FullName() {
+	if !ok || msg.ProtoReflect().Descriptor() != s.first.ProtoReflect().Descriptor() { // one of the same name may be another
 		return status.Error(codes.Internal, "RecvMsg: the message is not of the type that the method has")
 	}
-	first := s.first
+	proto.Reset(msg)
+	proto.Merge(msg, s.first)
 	s.first = nil
-	if msg.ProtoReflect().Descriptor() == first.ProtoReflect().Descriptor() {
-		proto.Reset(msg)
-		proto.Merge(msg, first)
-		return nil
-	}
-	raw, err := proto.MarshalOptions{AllowPartial: true}.Marshal(first) // a descriptor that was loaded at run time: Merge panics
-	if err == nil {
-		err = proto.UnmarshalOptions{AllowPartial: true}.Unmarshal(raw, msg)
-	}
-	return err
+	return nil
 }
 
 // SendMsg sends nothing once the lock is lost.

@@ -62,11 +62,6 @@ func (o *Response) Wrap(w http.ResponseWriter) http.ResponseWriter {
 }
 
 func (o *Response) watch(w http.ResponseWriter) http.ResponseWriter {
-	if full, ok := w.(http1); ok {
-		if _, push := w.(http.Pusher); !push {
-			return &http1Writer{full, o}
-		}
-	}
 	return o.through(w, httpsnoop.Wrap(w, o.hooks()))
 }
 
@@ -97,6 +92,12 @@ func (o *Response) hooks() httpsnoop.Hooks {
 			return func() {
 				o.saw(http.StatusOK)
 				next()
+			}
+		},
+		FlushError: func(next httpsnoop.FlushErrorFunc) httpsnoop.FlushErrorFunc {
+			return func() error {
+				o.saw(http.StatusOK)
+				return next()
 			}
 		},
 		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
