@@ -227,8 +227,8 @@ func mutantsOfRPC() []Mutant {
 		{
 			Name: "refusal: a client of gRPC gets core's text",
 			File: "grpcmw/status.go",
-			Old:  "\t\treturn a\n\t}\n\treturn err",
-			New:  "\t\treturn err\n\t}\n\treturn err",
+			Old:  "\t\treturn false, a\n",
+			New:  "\t\treturn false, err\n",
 			Test: "grpcmw TestTheTable",
 		},
 		{
@@ -283,7 +283,7 @@ func mutantsOfRPC() []Mutant {
 		{
 			Name: "refusal: the message of a stream is handed to any type",
 			File: "grpcmw/stream.go",
-			Old:  "!ok || msg.ProtoReflect().Descriptor().FullName() != s.first.ProtoReflect().Descriptor().FullName()",
+			Old:  "!ok || msg.ProtoReflect().Descriptor() != s.first.ProtoReflect().Descriptor()",
 			New:  "!ok",
 			Test: "grpcmw TestTheMessageIsHandedToItsOwnTypeOnly",
 		},

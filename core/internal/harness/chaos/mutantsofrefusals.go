@@ -145,10 +145,10 @@ func mutantsOfFields() []Mutant {
 			Test: "core/lockgen TestWhatCannotWorkIsRefusedWhereItStands",
 		},
 		{
-			Name: "refusal: generated code looks for nil only at the parameter",
+			Name: "refusal: generated code follows a nil pointer",
 			File: "core/lockgen/write.go",
-			Old:  "if c == '.' {",
-			New:  "if c == '.' && missing == nil {",
+			Old:  "lockReached := false\\n",
+			New:  "lockReached := true\\n",
 			Test: "core/lockgen TestWhatIsWrittenIsAsItWasWritten",
 		},
 	}
@@ -215,8 +215,8 @@ func mutantsOfAnswers() []Mutant {
 		{
 			Name: "refusal: a body that was read outside is an empty one",
 			File: "httpmw/idempotency/asked.go",
-			Old:  "r.ContentLength > 0 && r.Header",
-			New:  "r.ContentLength < -1 && r.Header",
+			Old:  "len(body) == 0 && said\n",
+			New:  "len(body) == 0 && said && false\n",
 			Test: "httpmw/idempotency TestARequestWhoseBodyWasReadOutsideIsRefused",
 		},
 		{
