@@ -275,6 +275,19 @@ func TestAServiceThatComesAndGoesIsTwoLines(t *testing.T) {
 	count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "level=": 2})
 }
 
+func TestARenewalThatFindsNoServiceIsSaidWithWhatFoundIt(t *testing.T) {
+	t.Parallel()
+	text := logging(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithTTL(10*time.Second))
+		b.link.All(lab.Refused)
+		time.Sleep(5 * time.Second)
+		b.link.All(lab.Delivered)
+		time.Sleep(2 * time.Second)
+		b.ok(x.Release(b.Context()))
+	})
+	count(t, text, map[string]int{"lock service unavailable": 1, "during=renew": 1, "available again": 1, "level=": 2})
+}
+
 func TestALineSaysHowManyOthersWereLeftOut(t *testing.T) {
 	t.Parallel()
 	text := logging(t, func(b *bench) {
