@@ -112,8 +112,15 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 		defer cancel()
 		ctx = beyond
 	}
-	x.engine.room.End(ctx, root.hold, left, now, &leaving{root: root, last: x, left: left})
+	x.release(ctx, left, now)
 	return x.await(ctx, now.Awake())
+}
+
+// release ends the hold. Close waits until that is told: the watchdog lets go of a hold before.
+func (x *Lease) release(ctx context.Context, left claim.Left, now clock.Reading) {
+	x.engine.call()
+	defer x.engine.called()
+	x.engine.room.End(ctx, x.root.hold, left, now, &leaving{root: x.root, last: x, left: left})
 }
 
 // retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now.
