@@ -37,7 +37,7 @@ if [[ -n ${LOCKORDER:-} ]]; then
 	run $LOCKORDER
 	exit
 fi
-run ./core ./core/memlock ./core/redlock
+run ./core ./core/internal/share ./core/memlock ./core/redlock
 # Of redislock the tests of what has mutexes: subscriptions, and round trips that are shared. The others take minutes.
-tests=$(cd core/redislock && grep -hoE '^func Test[A-Za-z0-9]+' share_test.go hub_test.go line_test.go inspect_test.go | sed 's/func //' | paste -sd '|')
+tests=$(cd core/redislock && grep -hoE '^func Test[A-Za-z0-9]+' merge_test.go hub_test.go line_test.go inspect_test.go | sed 's/func //' | paste -sd '|')
 run -run "^($tests)\$" ./core/redislock
