@@ -455,6 +455,21 @@ func TestALossAfterAnInformationalAnswerHasNoHeaderOfTheHandler(t *testing.T) {
 	}
 }
 
+// post sends a request with a key to a real server.
+func post(t *testing.T, srv *httptest.Server) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Idempotency-Key", "k1")
+	res, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
 // What has gone over a connection that the handler has taken is the answer, behind the status that it set before, and nothing of ours is.
 func TestAHijackedConnectionIsLeftToItsHandler(t *testing.T) {
 	t.Parallel()
@@ -483,15 +498,7 @@ func TestAHijackedConnectionIsLeftToItsHandler(t *testing.T) {
 			})
 			srv := httptest.NewServer(p.h)
 			defer srv.Close()
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Idempotency-Key", "k1")
-			res, err := srv.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := post(t, srv)
 			defer res.Body.Close()
 			if body, err := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted || string(body) != "raw" || err != nil {
 				t.Errorf("%d %q, %v", res.StatusCode, body, err)
@@ -647,15 +654,7 @@ func TestABodyHasTheLengthThatTheHandlerGivesIt(t *testing.T) {
 	srv := httptest.NewServer(p.h)
 	defer srv.Close()
 	for range 2 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Idempotency-Key", "k1")
-		res, err := srv.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := post(t, srv)
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || string(body) != "paid" || res.ContentLength != -1 || res.Trailer.Get("X-Sum") != "4" || res.Trailer.Get("X-Late") != "5" {
