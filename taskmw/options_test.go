@@ -35,8 +35,8 @@ func TestAConflictIsNoFailureHoweverPatientTheRule(t *testing.T) {
 			release := hold(t, store, "order:42")
 			q.serve(t, q.quick(), muxOf(succeed, record, ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(c.wait))))
 			id := q.enqueue(t, shipTask(), asynq.MaxRetry(1), c.time())
-			if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) || r.ctx.Err() != nil {
-				t.Errorf("%v, the task's context: %v", r.err, r.ctx.Err())
+			if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) || r.ended != nil {
+				t.Errorf("%v, the task's context: %v", r.err, r.ended)
 			}
 			if what == "a deadline" {
 				return // after which it fails

@@ -60,8 +60,9 @@ func (q *queue) store() *redislock.Store { return redislock.New(q.rdb, redislock
 
 // run is one call of the middleware and what it came to.
 type run struct {
-	ctx context.Context
-	err error
+	ctx   context.Context
+	err   error
+	ended error // what ctx said as the middleware returned; asynq cancels it right after
 }
 
 // recorder is a middleware that tells what each task came to, for the one that it wraps.
@@ -70,7 +71,7 @@ func recorder() (asynq.MiddlewareFunc, <-chan run) {
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			err := next.ProcessTask(ctx, t)
-			runs <- run{ctx, err}
+			runs <- run{ctx, err, ctx.Err()}
 			return err
 		})
 	}, runs
