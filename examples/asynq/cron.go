@@ -32,19 +32,11 @@ func cron(ctx context.Context, out io.Writer, s *service, guarded bool) error {
 		}
 		defer stop()
 	}
-	// "@every 2s" counts whole seconds from the start of a scheduler, so all have to start in
-	// the same one. Five-field lines agree by themselves, but tick every minute at best.
-	b.began = time.Now().Truncate(time.Second).Add(time.Second)
-	if err := until(ctx, b.began.Add(50*time.Millisecond)); err != nil {
+	stop, err := b.schedulers(ctx, s, queue)
+	if err != nil {
 		return err
 	}
-	for range nodes {
-		stop, err := b.scheduler(s, queue)
-		if err != nil {
-			return err
-		}
-		defer stop()
-	}
+	defer stop()
 	var wrong []error
 	for tick := 1; tick <= ticks; tick++ {
 		if err := until(ctx, b.began.Add(time.Duration(tick)*period+period*3/4)); err != nil {
@@ -112,9 +104,37 @@ func (b *board) worker(s *service, queue string, node int, guarded bool) (stop f
 	}, nil
 }
 
-// scheduler starts a node's scheduler.
-func (b *board) scheduler(s *service, queue string) (stop func(), err error) {
-	scheduler := asynq.NewSchedulerFromRedisClient(s.rdb, &asynq.SchedulerOpts{
+// schedulers starts those of all nodes. "@every 2s" counts whole seconds from the start of a scheduler, so all have to start in
+// the same one. Five-field lines agree by themselves, but tick every minute at best.
+func (b *board) schedulers(ctx context.Context, s *service, queue string) (stop func(), err error) {
+	for {
+		b.began = time.Now().Truncate(time.Second).Add(time.Second)
+		if err := until(ctx, b.began.Add(50*time.Millisecond)); err != nil {
+			return nil, err
+		}
+		var started []*asynq.Scheduler
+		stop := func() {
+			for _, x := range started {
+				x.Shutdown()
+			}
+		}
+		for range nodes {
+			x, err := b.scheduler(s, queue)
+			if err != nil {
+				stop()
+				return nil, err
+			}
+			started = append(started, x)
+		}
+		if time.Since(b.began) < time.Second {
+			return stop, nil
+		}
+		stop() // this machine is too busy: in another second
+	}
+}
+
+func (b *board) scheduler(s *service, queue string) (*asynq.Scheduler, error) {
+	x := asynq.NewSchedulerFromRedisClient(s.rdb, &asynq.SchedulerOpts{
 		LogLevel: asynq.FatalLevel,
 		PostEnqueueFunc: func(_ *asynq.TaskInfo, err error) {
 			b.mu.Lock()
@@ -123,10 +143,10 @@ func (b *board) scheduler(s *service, queue string) (stop func(), err error) {
 			b.enqueued[b.tick()]++
 		},
 	})
-	if _, err := scheduler.Register("@every "+period.String(), asynq.NewTask("cleanup", nil), asynq.Queue(queue)); err != nil {
+	if _, err := x.Register("@every "+period.String(), asynq.NewTask("cleanup", nil), asynq.Queue(queue)); err != nil {
 		return nil, err
 	}
-	return scheduler.Shutdown, scheduler.Start()
+	return x, x.Start()
 }
 
 // report tells of a tick that is over.

@@ -123,6 +123,23 @@ func send(t *testing.T, method, url string) (code int, retryAfter, body string) 
 	return res.StatusCode, res.Header.Get("Retry-After"), string(text)
 }
 
+func locker(t *testing.T, rdb *redis.Client) *core.Locker {
+	t.Helper()
+	locks, err := core.New(redislock.New(rdb), core.WithWait(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close(context.WithoutCancel(t.Context())) })
+	return locks
+}
+
+// held says whether work on the order has begun. To take the lock instead could keep the work from it.
+func held(t *testing.T, locks *core.Locker, order int) bool {
+	t.Helper()
+	lock, err := operate.New(locks).Inspect(t.Context(), fmt.Sprint("order:", order))
+	return err == nil && lock.Held
+}
+
 // A request, a call and a task are at work when SIGTERM comes.
 func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	t.Parallel()
@@ -130,11 +147,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	p := launch(t, addr, "2s")
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = rdb.Close() })
-	other, err := core.New(redislock.New(rdb), core.WithWait(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close(context.WithoutCancel(t.Context())) })
+	other := locker(t, rdb)
 	conn, err := grpc.NewClient(p.rpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +171,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id := range 3 {
-		eventually(t, "work begins", func() bool {
-			lock, err := operate.New(other).Inspect(t.Context(), fmt.Sprint("order:", id+1)) // to take it could keep the work from it
-			return err == nil && lock.Held
-		})
+		eventually(t, "work begins", func() bool { return held(t, other, id+1) })
 	}
 
 	if code, body := get(t, "http://"+p.web+"/metrics"); code != http.StatusOK || !strings.Contains(body, `distlock_held{distlock_template="order:{id|int}"`) {
@@ -218,10 +228,8 @@ func TestAStopEndsThoughWorkDoesNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the task runs", func() bool {
-		got, err := inspect.GetTaskInfo("default", info.ID)
-		return err == nil && got.State == asynq.TaskStateActive
-	})
+	other := locker(t, rdb)
+	eventually(t, "the task runs", func() bool { return held(t, other, 3) })
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
