@@ -525,7 +525,7 @@ func TestACommandThatGoesOnAfterASignalEndsACampaignAsItDoes(t *testing.T) {
 func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	j := f.start("run", "-ttl", "1s", "job", "--", "sh", "-c", `echo $$ >self; while :; do echo x >>beats; done`)
+	j := f.start("run", "-ttl", "3s", "job", "--", "sh", "-c", `echo $$ >self; while :; do echo x >>beats; done`)
 	self := j.file("self")
 	j.file("beats")
 	j.signal(syscall.SIGTSTP)
