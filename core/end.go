@@ -89,11 +89,16 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 
 func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 	root, stands, now := x.root, ctx.Err() == nil, x.engine.clock.Read()
-	if first := x.retireFor(left.Mark, now.Awake()); !first {
+	switch first, err := x.retireFor(left, now.Awake()); {
+	case err != nil:
+		return err
+	case !first:
 		return x.await(ctx, now.Awake())
 	}
 	root.mu.Lock()
+	root.mark = root.mark || left.Mark
 	left.Mark = root.mark
+	root.open-- // in one step with the question who is the last, and once the contexts have ended
 	last := root.open == 0
 	if !last {
 		x.known = true
@@ -123,27 +128,29 @@ func (x *Lease) release(ctx context.Context, left claim.Left, now clock.Reading)
 	x.engine.room.End(ctx, x.root.hold, left, now, &leaving{root: x.root, last: x, left: left})
 }
 
-// retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now.
-func (x *Lease) retireFor(mark bool, now clock.Awake) (first bool) {
+// retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now. If x is to be
+// detached, that must be so, or it is an error.
+func (x *Lease) retireFor(left claim.Left, now clock.Awake) (first bool, err error) {
 	root, until := x.root, now.Add(x.hold.Remaining(now))
 	root.mu.Lock()
-	if x.ended {
+	if left.Handoff != "" {
+		err = x.leavable()
+	}
+	if x.ended || err != nil {
 		root.mu.Unlock()
-		return false
+		return false, err
 	}
 	x.ended = true
 	if x.loss == nil {
 		x.until = until
 	}
-	root.mark = root.mark || mark
-	root.open--
 	ends := x.contexts(nil)
 	root.mu.Unlock()
 	end(ends, context.Canceled)
 	for _, c := range ends {
 		c.made.Load().unlink()
 	}
-	return true
+	return true, nil
 }
 
 // retire ends the contexts of y, which is about to end.

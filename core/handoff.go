@@ -116,9 +116,6 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if ctx.Err() != nil {
 		return Handoff{}, &endedError{ctx.Err(), &unavailableError{"detach", x.want.Name, errNotAsked}}
 	}
-	if err := x.leavable(); err != nil {
-		return Handoff{}, err
-	}
 	handoff := newHandoff(x.want.Name)
 	err := x.leave(ctx, claim.Left{Keep: keep.Truncate(time.Millisecond), Handoff: handoff.hash()})
 	if err == nil {
@@ -133,10 +130,8 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	return Handoff{}, err
 }
 
-// leavable checks that nothing has re-entered x.
+// leavable checks that x stands, and that nothing has re-entered it. The caller holds the mutex.
 func (x *Lease) leavable() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	switch {
 	case x.loss != nil:
 		return x.loss

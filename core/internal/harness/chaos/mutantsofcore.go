@@ -247,6 +247,13 @@ func mutantsOfTests() []Mutant {
 			Test: "core TestALossEndsInnerLeasesToo",
 		},
 		{
+			Name: "two leases that end together are both the last",
+			File: "core/end.go",
+			Old:  "\tlast := root.open == 0\n",
+			New:  "\troot.mu.Unlock()\n\ttime.Sleep(time.Microsecond)\n\troot.mu.Lock()\n\tlast := root.open == 0\n",
+			Test: "core TestLeasesThatEndTogetherEndNobodyElses",
+		},
+		{
 			Name: "who has the name waits for itself",
 			File: "core/reentry.go",
 			Old:  "x.engine == r && x.want.Name == name && x.live()",

@@ -1,0 +1,85 @@
+package core_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+)
+
+// crowded returns contexts below x's, so many that x takes long to end them all.
+func crowded(b *bench, x *core.Lease) (all []context.Context) {
+	for range 20_000 {
+		ctx, cancel := context.WithCancel(x.Context())
+		b.Cleanup(cancel)
+		all = append(all, ctx)
+	}
+	return all
+}
+
+// on is a driver that calls f as a release comes.
+type on struct {
+	*lab.Net
+
+	f func()
+}
+
+func (d on) Release(ctx context.Context, c driver.Claim) error {
+	d.f()
+	return d.Net.Release(ctx, c)
+}
+
+// A lease and the one that has re-entered it end at once: only the last one gives the name back, once, and with all contexts ended.
+func TestLeasesThatEndTogetherGiveTheNameBackOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var below []context.Context
+		alive := 0
+		locks := b.locker(on{b.link, func() {
+			for _, ctx := range below {
+				if ctx.Err() == nil {
+					alive++
+				}
+			}
+		}})
+		x := b.acquire(locks, "name")
+		y, err := locks.TryAcquire(x.Context(), "name")
+		b.ok(err)
+		below = crowded(b, y)
+		var ends sync.WaitGroup
+		ends.Go(func() { b.ok(y.Release(b.Context())) })
+		<-y.Context().Done() // and those below it have not ended yet
+		b.ok(x.Release(b.Context()))
+		ends.Wait()
+		if n := b.link.Calls(lab.OpRelease); n != 1 || alive > 0 {
+			b.Errorf("%d releases, with %d contexts that had not ended", n, alive)
+		}
+	})
+}
+
+// The same with a hold that has another turn: by then it is that of who waits, and nobody ends it but him.
+func TestLeasesThatEndTogetherEndNobodyElses(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		y, err := b.locks.TryAcquire(x.Context(), "name")
+		b.ok(err)
+		crowded(b, y)
+		var ends sync.WaitGroup
+		ends.Go(func() { b.ok(y.Release(b.Context())) })
+		<-y.Context().Done()
+		b.ok(x.Release(b.Context()))
+		ends.Wait()
+		z := waiting[0].granted()
+		if z.Fence() != x.Fence()+1 {
+			b.Error("no turn of the same hold")
+		}
+		_, err = b.other().TryAcquire(b.Context(), "name")
+		b.is(err, core.ErrHeld)
+		b.ok(z.Err())
+		b.ok(z.Release(b.Context()))
+	})
+}
