@@ -109,26 +109,6 @@ func TestALeaseIsNoShorterThanItsTTL(t *testing.T) {
 	}
 }
 
-func TestManyLeasesAreRenewed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	store := etcdlock.New(w.direct)
-	claims := make([]driver.Claim, 300) // more than fit into a transaction
-	for i := range claims {
-		claims[i] = driver.Claim{Name: strings.Repeat("n", i+1), Token: "token", TTL: longTTL}
-	}
-	for _, i := range []int{0, 127, 128, 299} {
-		_, err := store.Acquire(t.Context(), claims[i])
-		ok(t, err)
-	}
-	for i, err := range store.Renew(t.Context(), claims) {
-		owned := i == 0 || i == 127 || i == 128 || i == 299
-		if owned != (err == nil) {
-			t.Errorf("claim %d: %v", i, err)
-		}
-	}
-}
-
 // The permissions that doc.go gives for an etcd user of its own.
 func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/zklock"
@@ -123,20 +122,6 @@ func TestAReleaseThatFailsIsDoneOnceTheServerIsBack(t *testing.T) {
 	ok(t, acquire(t, w.locks, "name").Release(t.Context()))
 }
 
-func TestWhatNobodyRenewsGoesWhileTheSessionLives(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name", core.WithTTL(ttl), core.WithoutRenewal())
-	w.cut(t)
-	<-x.Context().Done()
-	time.Sleep(ttl) // by now its deletion has failed
-	if len(w.seats(t, "name")) != 1 {
-		t.Error("gone without a connection")
-	}
-	w.proxy.Heal()
-	eventually(t, "the znode is gone", func() bool { return len(w.seats(t, "name")) == 0 })
-}
-
 func TestACreationThatIsNotAnsweredIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
@@ -190,27 +175,6 @@ func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(w.seats(t, "name")) == 0 })
 }
 
-func TestALeaseSurvivesTheServersRestart(t *testing.T) {
-	t.Parallel()
-	const longer = 2 * time.Minute // on a busy machine the server takes its time
-	w := newWorld(t, longer)
-	x := acquire(t, w.locks, "name", core.WithTTL(longer/3), core.WithRenewEvery(200*time.Millisecond))
-	w.server.Kill()
-	_, err := w.other.TryAcquire(t.Context(), "another")
-	is(t, err, core.ErrUnavailable)
-	ok(t, x.Err())
-	w.server.Restart()
-	renewed(t, x)
-	_, err = w.other.Acquire(t.Context(), "name", core.WithWait(time.Second))
-	is(t, err, core.ErrHeld)
-	ok(t, x.Release(t.Context()))
-	y := acquire(t, w.other, "name")
-	if y.Fence() <= x.Fence() {
-		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-	}
-	ok(t, y.Release(t.Context()))
-}
-
 func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
@@ -224,43 +188,4 @@ func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
 	renewed(t, x)
 	ok(t, x.Release(t.Context()))
 	ok(t, acquire(t, w.other, "short").Release(t.Context()))
-}
-
-func TestEveryCallReturnsInABlackHole(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name")
-	w.proxy.BlackHole(true)
-	const bound = 4 * time.Second // of a renewal under way, and of the attempt after it
-	within := func(what string, call func(context.Context) error) {
-		t.Helper()
-		began := time.Now()
-		if err := call(context.Background()); !errors.Is(err, core.ErrUnavailable) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if took := time.Since(began); took > bound+time.Second { // a second for a busy machine
-			t.Errorf("%s took %s", what, took)
-		}
-	}
-	within("TryAcquire", func(ctx context.Context) error { _, err := w.locks.TryAcquire(ctx, "other"); return err })
-	within("Release", x.Release)
-	conn, session := connect(t, w.server.Addr(), longSession)
-	store := zklock.New(conn, session)
-	w.server.Pause()
-	for what, call := range map[string]func(context.Context, driver.Claim) error{
-		"Acquire": func(ctx context.Context, c driver.Claim) error { _, err := store.Acquire(ctx, c); return err },
-		"Renew":   func(ctx context.Context, c driver.Claim) error { return store.Renew(ctx, []driver.Claim{c})[0] },
-		"Release": store.Release,
-		"Wait":    func(ctx context.Context, c driver.Claim) error { _, err := store.Wait(ctx, c); return err },
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		began := time.Now()
-		err := call(ctx, driver.Claim{Name: "name", Token: "token", TTL: ttl})
-		cancel()
-		if took := time.Since(began); err == nil || errors.Is(err, driver.ErrNotOwner) || took > time.Second {
-			t.Errorf("%s: %v after %s", what, err, took)
-		}
-	}
-	w.server.Resume()
-	w.proxy.Heal()
 }
