@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // longTTL outlives what a test does meanwhile.
@@ -70,57 +71,22 @@ func (w *world) leaseOf(t *testing.T, prefix string) clientv3.LeaseID {
 	return lease
 }
 
-func (w *world) recovers(t *testing.T) {
-	t.Helper()
-	eventually(t, "the lock service is back", func() bool {
-		x, err := w.locks.TryAcquire(t.Context(), "recovered")
-		return err == nil && x.Release(t.Context()) == nil
-	})
-}
-
 func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.locks, "name", core.WithTTL(ttl))
-	w.proxy.BlackHole(true)
-	y := acquire(t, w.other, "name")
-	if x.Context().Err() == nil {
-		t.Error("two holders")
-	}
-	is(t, x.Err(), core.ErrLost)
-	if y.Fence() <= x.Fence() {
-		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-	}
-	w.proxy.Heal()
-	is(t, x.Release(t.Context()), core.ErrLost)
-	ok(t, y.Release(t.Context()))
-	w.recovers(t)
+	backendtest.BlackHole(t, w.proxy, w.locks, w.other, core.WithTTL(ttl))
 }
 
 func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
-	for range 10 {
-		w.proxy.Reset()
-		renewed(t, x)
-	}
-	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
+	backendtest.Breaks(t, w.locks, 10, w.proxy.Reset)
 }
 
 func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.locks, "name", core.WithRenewEvery(200*time.Millisecond))
-	y := acquire(t, w.locks, "short", core.WithTTL(ttl))
-	w.server.Pause()
-	<-y.Context().Done()
-	is(t, y.Err(), core.ErrLost)
-	w.server.Resume()
-	ok(t, x.Err())
-	renewed(t, x)
-	ok(t, x.Release(t.Context()))
-	w.recovers(t)
+	backendtest.Freeze(t, w.server, w.locks, longTTL, ttl)
 }
 
 func TestAHolderWhoseLeaseIsRevokedHasLost(t *testing.T) {

@@ -252,24 +252,6 @@ func TestAWaitWhoseStatementWasNotAnsweredSaysSo(t *testing.T) {
 	}
 }
 
-func TestWithoutAFreeConnectionNothingIsSent(t *testing.T) {
-	t.Parallel()
-	s, db := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, nil })
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
-	if err := s.Release(t.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(t.Context())
-	ok(t, err)
-	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := s.Release(ctx, c); !errors.Is(err, driver.ErrNotSent) {
-		t.Error(err)
-	}
-}
-
 func TestAFullPoolIsTheReason(t *testing.T) {
 	t.Parallel()
 	for what, limit := range map[string]int{"alone": 1, "shared": driver.Readers} {

@@ -154,8 +154,19 @@ func (d database) serviceIn(t testing.TB, table string) drivertest.Config {
 	}
 	if d.addr != "" {
 		s.Through = d.process(t, table).Through
+		s.Unreachable = func() driver.Driver { return d.unreachable(t) }
 	}
 	return s
+}
+
+// unreachable is a Store whose server is not there.
+func (d database) unreachable(t testing.TB) *sqllock.Store {
+	t.Helper()
+	d = d.through("127.0.0.1:1")
+	db, err := sql.Open(d.driver, d.source)
+	ok(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return sqllock.New(db, d.dialect)
 }
 
 // taken are the names whose rows say more than a fence.

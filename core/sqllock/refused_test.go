@@ -20,21 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 )
 
-func TestAReadOnlyServerIsUnavailableAndSaysSo(t *testing.T) {
-	t.Parallel()
-	d := postgres(servers.Postgres(t).Addr(), "")
-	table := d.tableNamed(t)
-	d.source += "&options=-c%20default_transaction_read_only%3Don"
-	wantNotSent(t, d.store(t, table))
-	db := d.open(t)
-	ok(t, db.PingContext(t.Context())) // a busy machine may need longer to connect than an attempt has
-	_, err := locker(t, db, d.dialect, sqllock.WithTable(table)).TryAcquire(t.Context(), "name")
-	is(t, err, core.ErrUnavailable)
-	if !driver.Explain(err).Nobody || !strings.Contains(err.Error(), "primary") {
-		t.Error(err)
-	}
-}
-
 // A server that starts with this file applies what a primary sends, of which there is none.
 func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
 	t.Parallel()
@@ -63,19 +48,6 @@ func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
 		if !driver.Explain(err).Nobody || !strings.Contains(err.Error(), "standby") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// A commit that never comes would keep the row locked, and a broken connection would undo the grant.
-func TestAConnectionThatDoesNotCommitByItselfIsRefused(t *testing.T) {
-	t.Parallel()
-	d := mariadb(servers.MariaDB(t).Addr(), "")
-	table := d.tableNamed(t)
-	d.source += "?autocommit=0"
-	s := d.store(t, table)
-	wantNotSent(t, s)
-	if _, err := s.Inspect(t.Context(), "name"); err == nil || !strings.Contains(err.Error(), "autocommit=1") {
-		t.Error(err)
 	}
 }
 

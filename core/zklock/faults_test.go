@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
@@ -88,23 +89,12 @@ func TestWhileDisconnectedNothingIsGrantedAndNothingIsLostInHaste(t *testing.T) 
 
 func TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 4*time.Second)
-	x := acquire(t, w.locks, "name") // of which the session allows a part
+	w := newWorld(t, 4*time.Second) // which allows a part of the TTL
 	before := w.conn.SessionID()
-	w.proxy.BlackHole(true)
-	y := acquire(t, w.other, "name")
-	if x.Context().Err() == nil {
-		t.Error("two holders")
+	backendtest.BlackHole(t, w.proxy, w.locks, w.other)
+	if w.conn.SessionID() == before {
+		t.Error("the session is the same")
 	}
-	is(t, x.Err(), core.ErrLost)
-	if y.Fence() <= x.Fence() {
-		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-	}
-	w.proxy.Heal()
-	eventually(t, "a new session", func() bool { return w.conn.State() == zk.StateHasSession && w.conn.SessionID() != before })
-	is(t, x.Release(t.Context()), core.ErrLost)
-	ok(t, y.Release(t.Context()))
-	ok(t, acquire(t, w.locks, "name").Release(t.Context()))
 }
 
 func TestAReleaseThatFailsIsDoneOnceTheServerIsBack(t *testing.T) {
@@ -166,26 +156,12 @@ func TestACreationThatNobodyWaitsForIsUndone(t *testing.T) {
 func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
-	for range 5 { // the client takes its time to connect again
-		w.proxy.Reset()
-		renewed(t, x)
-	}
-	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
+	backendtest.Breaks(t, w.locks, 5, w.proxy.Reset) // the client takes its time to connect again
 	eventually(t, "nothing is left", func() bool { return len(w.seats(t, "name")) == 0 })
 }
 
 func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name", core.WithRenewEvery(200*time.Millisecond))
-	y := acquire(t, w.locks, "short", core.WithTTL(ttl))
-	w.server.Pause()
-	<-y.Context().Done()
-	is(t, y.Err(), core.ErrLost)
-	w.server.Resume()
-	ok(t, x.Err())
-	renewed(t, x)
-	ok(t, x.Release(t.Context()))
-	ok(t, acquire(t, w.other, "short").Release(t.Context()))
+	backendtest.Freeze(t, w.server, w.locks, longTTL, ttl)
 }

@@ -3,12 +3,10 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
