@@ -50,22 +50,6 @@ func TestReleaseEndsTheLeaseOfThatHandleAndSaysWhoDidIt(t *testing.T) {
 	}
 }
 
-func TestReleaseLeavesALeaseWithAnotherHandleAlone(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	x := f.acquire(f.process("host-1"), "order:42")
-	handle := f.handle("order:42")
-	for _, wrong := range []string{handle + "0", handle[1:], "0123456789abcdef"} {
-		out, audit, status := call(t, f.env, "release", "-handle", wrong, "order:42")
-		if status != failed || out != "" || !strings.Contains(audit, `result="refused: another holder"`) || !strings.Contains(audit, `holder=""`) {
-			t.Errorf("%s: status %d, %q, %q", wrong, status, out, audit)
-		}
-	}
-	if err := x.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

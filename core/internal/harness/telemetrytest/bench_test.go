@@ -3,36 +3,10 @@ package telemetrytest_test
 import (
 	"context"
 	"testing"
-	"time"
-
-	"go.opentelemetry.io/otel/sdk/metric"
-	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/core/telemetry"
 )
-
-func newMetrics(tb testing.TB) *telemetry.Telemetry {
-	tb.Helper()
-	return newTelemetry(tb, telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))))
-}
-
-// BenchmarkDo is what a lease costs its holder, with nobody to observe it and with telemetry.
-func BenchmarkDo(b *testing.B) {
-	for name, opts := range map[string][]core.NewOption{
-		"unobserved": nil,
-		"metrics":    {newMetrics(b).Option()},
-	} {
-		b.Run(name, func(b *testing.B) {
-			do := doer(b, opts...)
-			b.ReportAllocs()
-			for b.Loop() {
-				do()
-			}
-		})
-	}
-}
 
 func doer(tb testing.TB, opts ...core.NewOption) func() {
 	tb.Helper()
@@ -47,27 +21,6 @@ func doer(tb testing.TB, opts ...core.NewOption) func() {
 		if err := locks.Do(ctx, "order:42", work); err != nil {
 			tb.Fatal(err)
 		}
-	}
-}
-
-// BenchmarkObserver is what one lease costs the goroutine that events are told on. If that
-// falls behind, events are dropped.
-func BenchmarkObserver(b *testing.B) {
-	traced := newTelemetry(b, telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))),
-		telemetry.WithTracerProvider(trace.NewTracerProvider()), telemetry.WithSpans())
-	ctx, span := trace.NewTracerProvider().Tracer("bench").Start(b.Context(), "request")
-	defer span.End()
-	for name, tel := range map[string]*telemetry.Telemetry{"metrics": newMetrics(b), "spans too": traced} {
-		begins := core.Event{Kind: core.EventAcquired, Template: template, Name: "order:42", Context: ctx, At: time.Now(), Took: time.Millisecond}
-		ends := begins
-		ends.Kind, ends.Held = core.EventReleased, time.Second
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				tel.Observe(begins)
-				tel.Observe(ends)
-			}
-		})
 	}
 }
 

@@ -97,42 +97,6 @@ func TestTheDashboardShowsEveryMetric(t *testing.T) {
 	}
 }
 
-func TestTheDashboardIsWhole(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(grafana + "holdfast.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d struct {
-		Panels []struct {
-			Title   string
-			GridPos struct{ X, Y, W, H int }
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
-	taken := make(map[[2]int]string)
-	for _, p := range d.Panels {
-		if p.Title == "" || len(p.Targets) == 0 {
-			t.Errorf("a panel without title or query: %+v", p)
-		}
-		g := p.GridPos
-		for x := g.X; x < g.X+g.W; x++ {
-			for y := g.Y; y < g.Y+g.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%s lies over %s, or outside", p.Title, other)
-				}
-				taken[[2]int{x, y}] = p.Title
-			}
-		}
-	}
-	if len(d.Panels) == 0 {
-		t.Error("no panels")
-	}
-}
-
 func TestTheAlertsFireWhenTheyShould(t *testing.T) {
 	t.Parallel()
 	promtool := servers.Find(t, "promtool", "prometheus")

@@ -94,14 +94,3 @@ func TestTheDefaultIsTheGlobalProvidersAtTheTimeOfNew(t *testing.T) {
 		}
 	})
 }
-
-func TestProvidersThatDoNothingWillDo(t *testing.T) {
-	t.Parallel()
-	tel := newTelemetry(t, telemetry.WithMeterProvider(noop.NewMeterProvider()),
-		telemetry.WithTracerProvider(tracenoop.NewTracerProvider()), telemetry.WithSpans(), telemetry.WithTemplates(template))
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
-		locks := b.locker(memlock.New(), tel.Option())
-		b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
-	})
-}
