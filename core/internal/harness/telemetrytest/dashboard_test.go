@@ -1,7 +1,6 @@
 package telemetrytest_test
 
 import (
-	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
