@@ -1,8 +1,6 @@
 package etcdlock_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -26,6 +24,7 @@ var (
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
 	renewed    = backendtest.Renewed
+	waits      = backendtest.InVain
 )
 
 func TestMain(m *testing.M) {
@@ -129,13 +128,4 @@ const ttl = 2 * time.Second
 func locker(t *testing.T, store driver.Driver) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, store, longTTL)
-}
-
-// waits has a claim wait in the queue in vain until ctx ends.
-func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	g, err := d.Wait(ctx, c)
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%+v, %v", g, err)
-	}
 }

@@ -107,14 +107,7 @@ func TestAWaiterNoticesThatItsEntryIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	x := acquire(t, w.other, "name")
-	got := make(chan error, 1)
-	go func() {
-		y, err := w.locks.Acquire(t.Context(), "name")
-		if err == nil {
-			err = y.Release(t.Context())
-		}
-		got <- err
-	}()
+	got := backendtest.Next(t, w.locks, "name")
 	first := w.leaseOf(t, "holdfast/name\x00queue/")
 	_, err := w.direct.Revoke(t.Context(), first)
 	ok(t, err)

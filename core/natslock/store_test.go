@@ -18,25 +18,20 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/natslock"
 )
 
 func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	js := dial(t, "127.0.0.1:1")
-	for want, store := range map[string]*natslock.Store{
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
 		"nil JetStream": natslock.New(nil, "locks"),
 		`bucket ""`:     natslock.New(js, ""),
 		`bucket "a.b"`:  natslock.New(js, "a.b"),
 		`bucket "a b"`:  natslock.New(js, "a b"),
 		`bucket "*"`:    natslock.New(js, "*"),
-	} {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
-		}
-	}
+	})
 	locks, err := core.New(natslock.New(js, "locks"))
 	ok(t, err)
 	_, err = locks.With(core.WithTTL(999 * time.Millisecond))

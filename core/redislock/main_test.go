@@ -33,6 +33,7 @@ var (
 	renewed    = backendtest.Renewed
 	recovers   = backendtest.Recovers
 	grows      = backendtest.Grows
+	next       = backendtest.Next
 )
 
 // ttl of the leases in tests on real servers: short enough to wait for, long enough for a
@@ -152,20 +153,6 @@ func newWorld(t *testing.T, args ...string) *world {
 	w.through = dial(t, &redis.Options{Addr: w.proxy.Addr()})
 	w.locks, w.other = locker(t, w.through), locker(t, w.direct)
 	return w
-}
-
-// next has one more call wait for a name, which it then releases.
-func next(t testing.TB, locks *core.Locker, name string, opts ...core.Option) <-chan error {
-	t.Helper()
-	got := make(chan error, 1)
-	go func() {
-		x, err := locks.Acquire(t.Context(), name, opts...)
-		if err == nil {
-			err = x.Release(t.Context())
-		}
-		got <- err
-	}()
-	return got
 }
 
 // lasts checks that the lease is renewed again and again.

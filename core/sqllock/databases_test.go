@@ -1,9 +1,7 @@
 package sqllock_test
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -32,6 +30,7 @@ var (
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
 	renewed    = backendtest.Renewed
+	waits      = backendtest.InVain
 )
 
 // ttl of the leases in tests: short enough to wait for, long enough for a machine that is
@@ -203,13 +202,4 @@ func (d database) killed(t testing.TB, srv *servers.Server) drivertest.Config {
 func locker(t testing.TB, db *sql.DB, d sqllock.Dialect, opts ...sqllock.Option) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, sqllock.New(db, d, opts...), ttl)
-}
-
-// waits has a claim stand in the queue in vain until ctx ends.
-func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	g, err := d.Wait(ctx, c)
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%+v, %v", g, err)
-	}
 }

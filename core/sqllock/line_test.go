@@ -120,14 +120,7 @@ func TestWhoDoesNotHearIsServedAllTheSame(t *testing.T) {
 			holder := backendtest.Locker(t, s, ttl)
 			for range 3 {
 				x := acquire(t, holder, "name")
-				got := make(chan error)
-				go func() {
-					y, err := locks.Acquire(t.Context(), "name")
-					if err == nil {
-						err = y.Release(t.Context())
-					}
-					got <- err
-				}()
+				got := backendtest.Next(t, locks, "name")
 				eventually(t, "it is in line", func() bool { return inLine(t, s, "name") == 1 })
 				ok(t, x.Release(t.Context()))
 				ok(t, <-got)
@@ -148,14 +141,7 @@ func TestAListenerWhoseConnectionBreaksListensAgain(t *testing.T) {
 		locks, err := core.New(sqllock.New(d.open(t), d.dialect, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
 		ok(t, err)
 		x := acquire(t, w.other, "name", core.WithTTL(time.Minute))
-		got := make(chan error)
-		go func() {
-			y, err := locks.Acquire(t.Context(), "name", core.WithTTL(time.Minute))
-			if err == nil {
-				err = y.Release(t.Context())
-			}
-			got <- err
-		}()
+		got := backendtest.Next(t, locks, "name", core.WithTTL(time.Minute))
 		for n := 1; n <= 3; n++ {
 			eventually(t, "it listens", func() bool { opened, _ := listens.opened(); return opened >= n })
 			w.kill(t)

@@ -115,14 +115,7 @@ func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("name-", i)
 		x := acquire(t, a, name, core.WithDedup(time.Millisecond))
-		got := make(chan error)
-		go func() {
-			y, err := b.Acquire(t.Context(), name)
-			if err == nil {
-				err = y.Release(t.Context())
-			}
-			got <- err
-		}()
+		got := backendtest.Next(t, b, name)
 		ok(t, x.Complete(t.Context()))
 		ok(t, <-got)
 		r, err := a.Acquire(t.Context(), "read", core.WithShared())
@@ -257,14 +250,7 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 		together(func(c driver.Claim) error { return s.Release(t.Context(), c) })
 	}
 	x := acquire(t, locks, "queued", core.WithDedup(time.Millisecond))
-	got := make(chan error)
-	go func() {
-		y, err := locker(t, db, d.dialect, opts...).Acquire(t.Context(), "queued")
-		if err == nil {
-			err = y.Release(t.Context())
-		}
-		got <- err
-	}()
+	got := backendtest.Next(t, locker(t, db, d.dialect, opts...), "queued")
 	time.Sleep(100 * time.Millisecond)
 	tx := begin(t, db)
 	ok(t, sqllock.InTx(t.Context(), tx, "queued"))
