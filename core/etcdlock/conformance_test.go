@@ -6,7 +6,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
-	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -111,14 +110,11 @@ func process(t testing.TB, addr, prefix string, user ...string) backendtest.Proc
 // dial returns a client that ends with the test, of a user with a password if there is one.
 func dial(t testing.TB, addr string, user ...string) *clientv3.Client {
 	t.Helper()
-	config := clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute}
+	config := clientv3.Config{Endpoints: []string{addr}}
 	if len(user) > 0 {
 		config.Username, config.Password = user[0], user[1]
 	}
-	client, err := clientv3.New(config)
-	ok(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return etcdlock.Dial(t, config)
 }
 
 // ttl of the leases that tests wait for the end of.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -41,22 +42,16 @@ func TestWhatCannotWorkComesOutOfNew(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "test.db"))
 	ok(t, err)
 	defer func() { _ = db.Close() }()
-	for what, store := range map[string]*sqllock.Store{
-		"nil":        sqllock.New(nil, sqllock.Postgres),
-		"dialect":    sqllock.New(db, "oracle"),
-		"no dialect": sqllock.New(db, ""),
-		"quote":      sqllock.New(db, sqllock.SQLite, sqllock.WithTable(`a"b`)),
-		"empty":      sqllock.New(db, sqllock.SQLite, sqllock.WithTable("")),
-		"dots":       sqllock.New(db, sqllock.SQLite, sqllock.WithTable("a.b.c")),
-		"long":       sqllock.New(db, sqllock.SQLite, sqllock.WithTable(strings.Repeat("x", 64))),
-		"nil option": sqllock.New(db, sqllock.SQLite, nil),
-	} {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), "sqllock: ") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
+		"sqllock: nil *sql.DB":              sqllock.New(nil, sqllock.Postgres),
+		`sqllock: unknown dialect "oracle"`: sqllock.New(db, "oracle"),
+		`sqllock: unknown dialect ""`:       sqllock.New(db, ""),
+		`sqllock: WithTable("a\"b")`:        sqllock.New(db, sqllock.SQLite, sqllock.WithTable(`a"b`)),
+		`sqllock: WithTable("")`:            sqllock.New(db, sqllock.SQLite, sqllock.WithTable("")),
+		`sqllock: WithTable("a.b.c")`:       sqllock.New(db, sqllock.SQLite, sqllock.WithTable("a.b.c")),
+		`sqllock: WithTable("xxxxx`:         sqllock.New(db, sqllock.SQLite, sqllock.WithTable(strings.Repeat("x", 64))),
+		"sqllock: nil option":               sqllock.New(db, sqllock.SQLite, nil),
+	})
 	_, err = core.New(sqllock.New(db, sqllock.SQLite, sqllock.WithTable("main.Locks_2")))
 	ok(t, err)
 	for _, d := range []sqllock.Dialect{"", "oracle"} {
