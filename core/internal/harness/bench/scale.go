@@ -39,11 +39,8 @@ func stand(members int, window time.Duration, s still, figures func(r run) map[s
 		places:   max(1, s.leases),
 		length:   seconds(window),
 		patience: 10 * time.Minute,
-		worker: func(ctx context.Context) (worker, *report) {
-			w := &standing{
-				report: &report{Figures: map[string]float64{}}, still: s, ctx: ctx, procs: hands(members),
-			}
-			return &inFleet{w, ctx, members, calm}, w.report
+		worker: func(ctx context.Context, r *report) worker {
+			return &inFleet{&standing{hoard: hoard{report: r, ctx: ctx}, still: s, procs: hands(members)}, ctx, members, calm}
 		},
 		figures: figures,
 	}
@@ -92,9 +89,8 @@ func turnSweep() sweep {
 		scenario: func(z size) scenario {
 			return scenario{
 				procs: hands(z.by), places: 1, length: 1,
-				worker: func(ctx context.Context) (worker, *report) {
-					l := &loop{report: &report{}, ctx: ctx, goroutines: z.n / hands(z.by), oneName: true}
-					return &inFleet{l, ctx, z.by, ttl}, l.report
+				worker: func(ctx context.Context, r *report) worker {
+					return &inFleet{&loop{report: r, ctx: ctx, goroutines: z.n / hands(z.by), oneName: true}, ctx, z.by, ttl}
 				},
 				figures: turnFigures,
 			}
@@ -140,9 +136,8 @@ func pairSweep() sweep {
 		scenario: func(z size) scenario {
 			return scenario{
 				procs: hands(z.by), places: z.n, length: 1,
-				worker: func(ctx context.Context) (worker, *report) {
-					l := &loop{report: &report{}, ctx: ctx, goroutines: z.n / hands(z.by)}
-					return &inFleet{l, ctx, z.by, ttl}, l.report
+				worker: func(ctx context.Context, r *report) worker {
+					return &inFleet{&loop{report: r, ctx: ctx, goroutines: z.n / hands(z.by)}, ctx, z.by, ttl}
 				},
 				figures: turnFigures,
 			}
