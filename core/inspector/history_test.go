@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -74,18 +73,10 @@ func TestProcessesThatTakeTurnsAreToldApart(t *testing.T) {
 	})
 }
 
-// large is a lock service with so many keys that a walk takes long.
-type large struct{ *memlock.Store }
-
-func (l large) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	time.Sleep(3 * time.Second)
-	return l.Store.Leases(ctx, prefix)
-}
-
 func TestALongWalkDoesNotEndWhatItHasNotMetYet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := large{memlock.New()}
+		store := &disturbed{Store: memlock.New(), before: slowly(3 * time.Second)} // it has many keys
 		locks, other := newLocker(t, store), newLocker(t, store)
 		acquire(t, locks, "order:42")
 		var waiting sync.WaitGroup
@@ -130,26 +121,14 @@ func TestPagesThatShareARecorderDoNotEndWhatTheOtherOneSees(t *testing.T) {
 	})
 }
 
-// ageless is a lock service that does not know since when somebody waits.
-type ageless struct{ *memlock.Store }
-
-func (a ageless) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	return func(yield func(inspect.LeaseInfo, error) bool) {
-		for info, err := range a.Store.Leases(ctx, prefix) {
-			for i := range info.Line {
-				info.Line[i].Waited = 0
-			}
-			if !yield(info, err) {
-				return
-			}
-		}
-	}
-}
-
 func TestAWaiterOfUnknownAgeIsOneWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := ageless{memlock.New()}
+		store := &disturbed{Store: memlock.New(), change: func(info *inspect.LeaseInfo) {
+			for i := range info.Line {
+				info.Line[i].Waited = 0
+			}
+		}}
 		holder, waiter := newLocker(t, store), newLocker(t, store)
 		acquire(t, holder, "order:42")
 		ctx, cancel := context.WithCancel(t.Context())

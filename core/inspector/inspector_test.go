@@ -54,20 +54,48 @@ func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option)
 	return x
 }
 
-// counting counts the looks.
-type counting struct {
+// disturbed is a lock service whose walks a test counts, and disturbs.
+type disturbed struct {
 	*memlock.Store
 
-	walks atomic.Int32
-	down  atomic.Bool
+	walks  atomic.Int32
+	before func(ctx context.Context) error // each of them; nil is nothing
+	change func(info *inspect.LeaseInfo)   // what is told of each name; nil is as it is
 }
 
-func (c *counting) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	c.walks.Add(1)
-	if c.down.Load() {
-		return func(yield func(inspect.LeaseInfo, error) bool) { yield(inspect.LeaseInfo{}, errors.New("gone")) }
+func (d *disturbed) walk(ctx context.Context) error {
+	d.walks.Add(1)
+	if d.before == nil {
+		return nil
 	}
-	return c.Store.Leases(ctx, prefix)
+	return d.before(ctx)
+}
+
+func (d *disturbed) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
+		if err := d.walk(ctx); err != nil {
+			yield(inspect.LeaseInfo{}, err)
+			return
+		}
+		for info, err := range d.Store.Leases(ctx, prefix) {
+			if d.change != nil {
+				d.change(&info)
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func (d *disturbed) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
+	return func(yield func(inspect.MarkerInfo, error) bool) {
+		if err := d.walk(ctx); err != nil {
+			yield(inspect.MarkerInfo{}, err)
+			return
+		}
+		d.Store.Markers(ctx, prefix)(yield)
+	}
 }
 
 // browser reads a stream, as far as it needs to.
@@ -146,7 +174,7 @@ func (b *browser) leave() { b.cancel(); <-b.gone }
 func TestItLooksOnceASecondHoweverManyWatchAndNotAtAllWhenNobodyDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &counting{Store: memlock.New()}
+		d := &disturbed{Store: memlock.New()}
 		locks := newLocker(t, d)
 		acquire(t, locks, "order:42", core.WithLabel("web-7"))
 		page := inspector.New(locks)
@@ -184,8 +212,13 @@ func TestItLooksOnceASecondHoweverManyWatchAndNotAtAllWhenNobodyDoes(t *testing.
 func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &counting{Store: memlock.New()}
-		locks := newLocker(t, d)
+		var down atomic.Bool
+		locks := newLocker(t, &disturbed{Store: memlock.New(), before: func(context.Context) error {
+			if down.Load() {
+				return errors.New("gone")
+			}
+			return nil
+		}})
 		acquire(t, locks, "order:42", core.WithLabel("Web-7"))
 		acquire(t, locks, "report", core.WithShared(), core.WithLabel("Web-8"))
 		page := inspector.New(locks)
@@ -198,7 +231,7 @@ func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
 			b.leave()
 		}
 		b := watch(t, page, "")
-		d.down.Store(true)
+		down.Store(true)
 		time.Sleep(3 * time.Second)
 		v := b.next()
 		for v.Error == "" {
@@ -329,25 +362,15 @@ func TestAPageAboutAPrefixTellsOfNoOtherName(t *testing.T) {
 	})
 }
 
-// markersOf counts the walks through the markers.
-type markersOf struct {
-	*memlock.Store
-
-	walks atomic.Int32
-}
-
-func (m *markersOf) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
-	m.walks.Add(1)
-	return func(yield func(inspect.MarkerInfo, error) bool) {
-		time.Sleep(time.Second)
-		m.Store.Markers(ctx, prefix)(yield)
-	}
+// slowly has each walk take a while.
+func slowly(d time.Duration) func(context.Context) error {
+	return func(context.Context) error { time.Sleep(d); return nil }
 }
 
 func TestAllWhoAskForMarkersShareAWalk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &markersOf{Store: memlock.New()}
+		d := &disturbed{Store: memlock.New(), before: slowly(time.Second)}
 		locks := newLocker(t, d)
 		work := func(context.Context) error { return nil }
 		if err := locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay")); err != nil {
