@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -33,9 +34,7 @@ type past struct {
 func pastOf(t *testing.T, page *inspector.Handler, name string) (p past) {
 	t.Helper()
 	_, text := get(page, "/history?name="+name)
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, json.Unmarshal([]byte(text), &p))
 	return p
 }
 
@@ -162,16 +161,12 @@ func TestTheTimeLeftIsOfWhatTheHolderHas(t *testing.T) {
 			x := acquire(t, locks, "report", core.WithTTL(ttl))
 			time.Sleep(5 * time.Second)
 			for len(b.data) > 0 {
-				if err := json.Unmarshal([]byte(<-b.data), &v); err != nil {
-					t.Fatal(err)
-				}
+				backendtest.OK(t, json.Unmarshal([]byte(<-b.data), &v))
 			}
 			if n := v.Names; len(n) != 1 || n[0].Full > ttl.Milliseconds() || n[0].Full < n[0].TTL {
 				t.Errorf("of a TTL of %s: %+v", ttl, n)
 			}
-			if err := x.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			backendtest.OK(t, x.Release(t.Context()))
 		}
 	})
 }
@@ -188,9 +183,7 @@ func TestWhoComesLaterIsNotShownWhatWasHeldThen(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		b.leave()
-		if err := x.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, x.Release(t.Context()))
 		time.Sleep(time.Hour)
 		b = watch(t, page, "")
 		if v := b.next(); len(v.Names) != 0 {

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/operate"
 )
@@ -37,9 +38,7 @@ func TestMain(m *testing.M) {
 func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	locks, err := core.New(d, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = locks.Close(context.Background()) })
 	return locks
 }
@@ -47,9 +46,7 @@ func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Lock
 func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
 	t.Helper()
 	x, err := locks.Acquire(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = x.Release(context.Background()) })
 	return x
 }
@@ -310,9 +307,7 @@ func TestARecorderTellsOfThisProcess(t *testing.T) {
 			}
 			Marks []struct{ Kind string }
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &h); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, json.Unmarshal(w.Body.Bytes(), &h))
 		if len(h.Tenures) != 3 || h.Tenures[0].End != "released" || h.Tenures[2].End != "lost: max-hold" || h.Tenures[0].Fence != fmt.Sprint(x.Fence()) {
 			t.Errorf("%+v", h.Tenures)
 		}
@@ -340,9 +335,7 @@ func TestAPageAboutAPrefixTellsOfNoOtherName(t *testing.T) {
 		for _, name := range []string{"order:42", "secret"} {
 			acquire(t, locks, name)
 			_, _ = locks.TryAcquire(t.Context(), name) // a conflict
-			if err := locks.Do(t.Context(), name+":done", func(context.Context) error { return nil }, core.WithDedup(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			backendtest.OK(t, locks.Do(t.Context(), name+":done", func(context.Context) error { return nil }, core.WithDedup(time.Hour)))
 		}
 		time.Sleep(time.Second)
 		page := inspector.New(locks, inspector.WithRecorder(seen), inspector.WithPrefix("order:"))
@@ -373,9 +366,7 @@ func TestAllWhoAskForMarkersShareAWalk(t *testing.T) {
 		d := &disturbed{Store: memlock.New(), before: slowly(time.Second)}
 		locks := newLocker(t, d)
 		work := func(context.Context) error { return nil }
-		if err := locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay")); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay")))
 		page := inspector.New(locks)
 		defer page.Close()
 		var all sync.WaitGroup
@@ -419,9 +410,7 @@ func TestAMarkerIsRemovedByWhomTheServiceAllowsAndThatIsAudited(t *testing.T) {
 	do := func() error {
 		return locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay"))
 	}
-	if err := do(); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, do())
 	get(page, "/markers") // it is remembered from now on
 	unmark := func(r *http.Request) { r.URL.Path = "/locks/unmark" }
 	for what, body := range map[string]string{"a handle": `{"name":"order:42","handle":"x"}`, "no name": `{"scope":"pay"}`} {
@@ -484,9 +473,7 @@ func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
 	defer page.Close()
 	x := acquire(t, locks, "order:42")
 	info, err := operate.New(locks).Inspect(t.Context(), "order:42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	body := func(handle string) string { return fmt.Sprintf(`{"name":"order:42","handle":%q}`, handle) }
 	alice := func(r *http.Request) { r.Header.Set("X-User", "alice") }
 	for _, c := range []struct {
@@ -512,9 +499,7 @@ func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
 			t.Errorf("%s: %d, %s, %s", c.what, status, text, record.String())
 		}
 	}
-	if err := x.Err(); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, x.Err())
 	record.Reset()
 	status, text := post(page, `{"name":"order:42","handle":"`+info.Handle+`"}`, alice)
 	if status != 200 || !strings.Contains(text, "released") {

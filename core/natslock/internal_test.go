@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // open returns a Store on a server of its own.
@@ -28,12 +29,7 @@ func open(t *testing.T) *Store {
 	return New(js, "locks")
 }
 
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var noError = backendtest.OK
 
 func minute(name, token string) driver.Claim {
 	return driver.Claim{Name: name, Token: token, TTL: time.Minute}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/operate"
 )
 
@@ -16,9 +17,7 @@ import (
 func (f *fleet) handle(name string) string {
 	f.Helper()
 	info, err := operate.New(f.process("")).Inspect(f.Context(), name)
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	return info.Handle
 }
 
@@ -55,20 +54,14 @@ func TestReleaseByAHandleEndsThatLeaseAlone(t *testing.T) {
 	f := newFleet(t)
 	info := func() inspect.LeaseInfo {
 		info, err := operate.New(f.process("")).Inspect(t.Context(), "order:42")
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		return info
 	}
 	x, err := f.process("").Acquire(t.Context(), "order:42", core.WithShared(), core.WithoutRenewal())
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	handle := info().Holders[0].Handle
 	y, err := f.process("").Acquire(t.Context(), "order:42", core.WithShared(), core.WithoutRenewal())
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	if out, _, _ := call(t, f.env, "ls", "-o", "wide", "order:42"); strings.Count(out, "\tshared\t") != 2 || !strings.Contains(out, handle) {
 		t.Errorf("%q", out)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
@@ -35,13 +36,9 @@ func scraped(t *testing.T) map[string]bool {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	tel, err := telemetry.New(telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))), telemetry.WithTemplates("order:{id}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for _, kind := range []core.EventKind{core.EventAcquired, core.EventReleased} {
 		tel.Observe(core.Event{Kind: kind, Template: "order:{id}", Context: t.Context()})
 	}
@@ -67,9 +64,7 @@ func TestDashboardAlertsAndPageNameOnlyWhatIsExported(t *testing.T) {
 	names := scraped(t)
 	for _, file := range []string{"holdfast.json", "alerts.yml", "alerts_test.yml", "../operate/observing.md"} {
 		text, err := os.ReadFile(grafana + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		found := ourMetrics.FindAllString(string(text), -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no metric", file)
@@ -85,9 +80,7 @@ func TestDashboardAlertsAndPageNameOnlyWhatIsExported(t *testing.T) {
 func TestTheDashboardShowsEveryMetric(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(grafana + "holdfast.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for name := range scraped(t) {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
 		if !strings.Contains(string(text), name) {
