@@ -41,6 +41,9 @@ var dedupCases = []testCase{
 		e.duplicate(e.Driver(), same, "the same")
 		for what, c := range map[string]driver.Claim{
 			"another scope": e.marked("name", "refund"),
+			"capitals":      e.marked("name", "PAY"),
+			"a space":       e.marked("name", "pay "),
+			"an accent":     e.marked("name", "pày"),
 			"no scope":      e.marked("name", ""),
 			"another name":  e.marked("nam", "epay"),
 			"no dedup":      e.claim("name"),

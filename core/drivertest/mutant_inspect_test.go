@@ -57,37 +57,33 @@ var inspectMutants = map[string]faulty{
 		for i := range info.Holders {
 			info.Holders[i].Handle = another
 		}
-	}}, []string{
-		"AHandleStandsForAHolderFromTheGrantOn", "EachOfThoseWhoShareIsTakenTheNameFromByItself", "AKeptNameIsShownAndFreed",
-	}},
+	}}, "AHandleStandsForAHolderFromTheGrantOn EachOfThoseWhoShareIsTakenTheNameFromByItself AKeptNameIsShownAndFreed"},
 	"whoever has the name is evicted": {mutant{evict: func(m *mutant, ctx context.Context, name, handle string) error {
 		if info, err := m.store.Inspect(ctx, name); err == nil && info.Held {
 			m.store.Lose(name)
 			return nil
 		}
 		return m.store.Evict(ctx, name, handle)
-	}}, []string{
-		"AHandleStandsForAHolderFromTheGrantOn", "EachOfThoseWhoShareIsTakenTheNameFromByItself", "AKeptNameIsShownAndFreed",
-	}},
+	}}, "AHandleStandsForAHolderFromTheGrantOn EachOfThoseWhoShareIsTakenTheNameFromByItself AKeptNameIsShownAndFreed"},
 	"it is blind for those who hold together": {
 		mutant{shows: func(info *inspect.LeaseInfo) { info.Holders = nil }},
-		[]string{"EachOfThoseWhoShareIsTakenTheNameFromByItself", "HeldNamesAreListedByTheirPrefix"},
+		"EachOfThoseWhoShareIsTakenTheNameFromByItself HeldNamesAreListedByTheirPrefix",
 	},
 	"every hold is exclusive": {mutant{shows: func(info *inspect.LeaseInfo) {
 		info.Kind = inspect.HoldExclusive
-	}}, []string{"TheKindOfAHoldIsShown"}},
-	"labels are not shown": {mutant{shows: func(info *inspect.LeaseInfo) { info.Label = "" }}, []string{"HeldNamesAreListedByTheirPrefix", "AKeptNameIsShownAndFreed"}},
+	}}, "TheKindOfAHoldIsShown"},
+	"labels are not shown": {mutant{shows: func(info *inspect.LeaseInfo) { info.Label = "" }}, "HeldNamesAreListedByTheirPrefix AKeptNameIsShownAndFreed"},
 	"the queue is shown from its end": {mutant{shows: func(info *inspect.LeaseInfo) {
 		if len(info.Line) == 2 {
 			info.Line[0], info.Line[1] = info.Line[1], info.Line[0]
 		}
-	}}, []string{"TheQueueIsShown"}},
+	}}, "TheQueueIsShown"},
 	"an eviction does nothing": {
 		mutant{evict: func(*mutant, context.Context, string, string) error { return nil }},
-		[]string{"AnEvictionServesTheFirstOfTheQueue", "AHandleStandsForAHolderFromTheGrantOn"},
+		"AnEvictionServesTheFirstOfTheQueue AHandleStandsForAHolderFromTheGrantOn",
 	},
 	"a removed marker stays": {
 		mutant{unmark: func(*mutant, context.Context, string, string) error { return nil }},
-		[]string{"MarkersAreListedAndRemoved"},
+		"MarkersAreListedAndRemoved",
 	},
 }

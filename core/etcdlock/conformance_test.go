@@ -1,14 +1,11 @@
 package etcdlock_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
-	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -26,6 +23,7 @@ var (
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
 	renewed    = backendtest.Renewed
+	waits      = backendtest.InVain
 )
 
 func TestMain(m *testing.M) {
@@ -112,14 +110,11 @@ func process(t testing.TB, addr, prefix string, user ...string) backendtest.Proc
 // dial returns a client that ends with the test, of a user with a password if there is one.
 func dial(t testing.TB, addr string, user ...string) *clientv3.Client {
 	t.Helper()
-	config := clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute}
+	config := clientv3.Config{Endpoints: []string{addr}}
 	if len(user) > 0 {
 		config.Username, config.Password = user[0], user[1]
 	}
-	client, err := clientv3.New(config)
-	ok(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return etcdlock.Dial(t, config)
 }
 
 // ttl of the leases that tests wait for the end of.
@@ -129,13 +124,4 @@ const ttl = 2 * time.Second
 func locker(t *testing.T, store driver.Driver) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, store, longTTL)
-}
-
-// waits has a claim wait in the queue in vain until ctx ends.
-func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	g, err := d.Wait(ctx, c)
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%+v, %v", g, err)
-	}
 }

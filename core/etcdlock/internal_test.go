@@ -193,10 +193,19 @@ func queue(t *testing.T, s *Store, c driver.Claim) error {
 
 func open(t *testing.T, addr string, opts ...Option) *Store {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
-	noError(t, err)
+	return New(Dial(t, clientv3.Config{Endpoints: []string{addr}}), opts...)
+}
+
+// Dial returns a client that ends with the test.
+func Dial(t testing.TB, c clientv3.Config) *clientv3.Client {
+	t.Helper()
+	c.Logger, c.DialTimeout = zap.NewNop(), time.Minute
+	client, err := clientv3.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = client.Close() })
-	return New(client, opts...)
+	return client
 }
 
 func noError(t *testing.T, err error) {

@@ -9,8 +9,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -134,11 +132,9 @@ func TestWhoLeavesASilentStreamLeavesNothingAndTheNextOneOpensAnother(t *testing
 
 func TestTheStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{servers.Etcd(t).Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute})
-	noError(t, err)
-	s := New(client)
+	s := open(t, servers.Etcd(t).Addr())
 	noError(t, s.prolong(t.Context(), aMinute(t, s)))
-	noError(t, client.Close())
+	noError(t, s.client.Close())
 	backendtest.Eventually(t, "no stream is left", func() bool { return !s.keepAlives.open() })
 	if err := s.prolong(t.Context(), 7); err == nil {
 		t.Error("prolonged without a connection")

@@ -13,7 +13,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -61,10 +60,7 @@ func TestAnEntryThatComesLateIsLeft(t *testing.T) {
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err() // as grpc says it
 	}
-	far, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute,
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(slow)}})
-	ok(t, err)
-	t.Cleanup(func() { _ = far.Close() })
+	far := etcdlock.Dial(t, clientv3.Config{Endpoints: []string{server.Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(slow)}})
 	locks, other := locker(t, etcdlock.New(far)), locker(t, etcdlock.New(direct))
 	ok(t, acquire(t, locks, "warm").Release(t.Context()))
 	holder := acquire(t, other, "name")
@@ -115,16 +111,11 @@ func TestAWatchThatFailsAtOnceIsNotBegunAgainAtOnce(t *testing.T) {
 		looks.Add(1)
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	server := servers.Etcd(t)
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{server.Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute,
-		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(deny), grpc.WithChainUnaryInterceptor(count)},
-	})
-	ok(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	store := etcdlock.New(client)
+	store := etcdlock.New(etcdlock.Dial(t, clientv3.Config{
+		Endpoints: []string{servers.Etcd(t).Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(deny), grpc.WithChainUnaryInterceptor(count)},
+	}))
 	claim := driver.Claim{Name: "name", Token: "one", TTL: time.Minute}
-	_, err = store.Acquire(t.Context(), claim)
+	_, err := store.Acquire(t.Context(), claim)
 	ok(t, err)
 	waiter := claim
 	waiter.Token = "two"
@@ -160,16 +151,11 @@ func TestAWatchBeginsNow(t *testing.T) {
 		s, err := stream(ctx, desc, cc, method, opts...)
 		return created{s, from}, err
 	}
-	server := servers.Etcd(t)
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{server.Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute,
-		DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(see)},
-	})
-	ok(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	store, ctx := etcdlock.New(client), t.Context()
+	ctx, store := t.Context(), etcdlock.New(etcdlock.Dial(t, clientv3.Config{
+		Endpoints: []string{servers.Etcd(t).Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(see)},
+	}))
 	owner := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
-	_, err = store.Acquire(ctx, owner)
+	_, err := store.Acquire(ctx, owner)
 	ok(t, err)
 	waiter := driver.Claim{Name: "name", Token: "waiter", TTL: longTTL, Heard: func(*driver.Held) {
 		if err := store.Release(ctx, owner); err != nil && !errors.Is(err, driver.ErrNotOwner) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -68,15 +67,9 @@ func TestWhoLeavesLeavesNoLease(t *testing.T) {
 // intercepted returns a client whose unary requests go through f.
 func intercepted(t *testing.T, addr string, f func(ctx context.Context, method string, invoke func(context.Context) error) error) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute,
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(
-			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				return f(ctx, path.Base(method), func(ctx context.Context) error { return invoker(ctx, method, req, reply, cc, opts...) })
-			},
-		)},
-	})
-	ok(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+	return etcdlock.Dial(t, clientv3.Config{Endpoints: []string{addr}, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			return f(ctx, path.Base(method), func(ctx context.Context) error { return invoker(ctx, method, req, reply, cc, opts...) })
+		},
+	)}})
 }

@@ -55,23 +55,3 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 		})
 	}
 }
-
-func TestADeadEtcdIsToldWithItsAddressAtOnce(t *testing.T) {
-	t.Parallel()
-	server := servers.Etcd(t)
-
-	s := etcdlock.New(dial(t, server.Addr()))
-	acquire := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), driver.Patience(ttl)) // as core does: a client that connects waits for ever
-		defer cancel()
-		_, err := s.Acquire(ctx, driver.Claim{Name: "name", Token: "token", TTL: ttl})
-		return err
-	}
-	server.Kill()
-	eventually(t, "the client notices", func() bool {
-		err := acquire()
-		return err != nil && strings.Contains(err.Error(), server.Addr()) && driver.Explain(err).Nobody
-	})
-	server.Restart()
-	eventually(t, "it is back", func() bool { return acquire() == nil })
-}

@@ -6,11 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -34,13 +32,9 @@ func gated(t *testing.T) (s *Store, gate chan struct{}, sent *atomic.Int32) {
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{servers.Etcd(t).Addr()}, Logger: zap.NewNop(), DialTimeout: time.Minute,
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(wait)},
-	})
-	noError(t, err)
-	t.Cleanup(func() { _ = client.Close() })
-	return New(client), gate, sent
+	return New(Dial(t, clientv3.Config{
+		Endpoints: []string{servers.Etcd(t).Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(wait)},
+	})), gate, sent
 }
 
 // busy has transactions under way that no gate lets through, so that others gather. They count for a while: see package share.

@@ -12,23 +12,18 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	client := dial(t, "127.0.0.1:1")
-	for want, store := range map[string]*etcdlock.Store{
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
 		"nil client":   etcdlock.New(nil),
 		"WithPrefix":   etcdlock.New(client, etcdlock.WithPrefix("a\x00")),
 		"WithPrefix ":  etcdlock.New(client, etcdlock.WithPrefix("a\n")),
 		"WithPrefix  ": etcdlock.New(client, etcdlock.WithPrefix("\u0085")),
-	} {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
-			t.Errorf("%v does not say %q", err, want)
-		}
-	}
+	})
 	locks, err := core.New(etcdlock.New(client, etcdlock.WithPrefix("")))
 	ok(t, err)
 	_, err = locks.With(core.WithTTL(time.Second))
@@ -109,26 +104,6 @@ func TestALeaseIsNoShorterThanItsTTL(t *testing.T) {
 	}
 }
 
-func TestManyLeasesAreRenewed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	store := etcdlock.New(w.direct)
-	claims := make([]driver.Claim, 300) // more than fit into a transaction
-	for i := range claims {
-		claims[i] = driver.Claim{Name: strings.Repeat("n", i+1), Token: "token", TTL: longTTL}
-	}
-	for _, i := range []int{0, 127, 128, 299} {
-		_, err := store.Acquire(t.Context(), claims[i])
-		ok(t, err)
-	}
-	for i, err := range store.Renew(t.Context(), claims) {
-		owned := i == 0 || i == 127 || i == 128 || i == 299
-		if owned != (err == nil) {
-			t.Errorf("claim %d: %v", i, err)
-		}
-	}
-}
-
 // The permissions that doc.go gives for an etcd user of its own.
 func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	t.Parallel()
@@ -138,16 +113,8 @@ func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
 	app := dial(t, w.server.Addr(), "app", "secret")
 	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(dial(t, w.server.Addr(), "app", "secret")))
 	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(3*ttl))
-	got := make(chan error, 1)
-	go func() {
-		y, err := other.Acquire(ctx, "name")
-		if err == nil {
-			err = y.Release(ctx)
-		}
-		got <- err
-	}()
-	time.Sleep(4 * ttl) // it is renewed
-	ok(t, x.Err())
+	got := backendtest.Next(t, other, "name")
+	renewed(t, x)
 	ok(t, x.Complete(ctx))
 	ok(t, <-got)
 	_, err := locks.TryAcquire(ctx, "name", core.WithDedup(time.Hour))

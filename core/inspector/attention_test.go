@@ -1,9 +1,7 @@
 package inspector_test
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,23 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
-
-// scripted says what it is told to.
-type scripted struct {
-	*memlock.Store
-
-	infos atomic.Pointer[[]inspect.LeaseInfo]
-}
-
-func (s *scripted) Leases(context.Context, string) iter.Seq2[inspect.LeaseInfo, error] {
-	return func(yield func(inspect.LeaseInfo, error) bool) {
-		for _, info := range *s.infos.Load() {
-			if !yield(info, nil) {
-				return
-			}
-		}
-	}
-}
 
 func TestAttentionIsDrawnToWhatIsNotRenewedAndToLongWaitsAndToNothingElse(t *testing.T) {
 	t.Parallel()
@@ -57,15 +38,17 @@ func TestAttentionIsDrawnToWhatIsNotRenewedAndToLongWaitsAndToNothingElse(t *tes
 		{"a very long wait", lease("a", inspect.HoldLimited, time.Hour, ttl, 7*time.Minute), "[{a has a call that has waited for 7 min}]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &scripted{Store: memlock.New()}
 			before := c.now
 			before.Remaining, before.Line = ttl, nil
-			d.infos.Store(&[]inspect.LeaseInfo{before}) // so that the page knows the TTL
-			page := inspector.New(newLocker(t, d))
+			var told atomic.Pointer[inspect.LeaseInfo]
+			told.Store(&before) // so that the page knows the TTL
+			locks := newLocker(t, &disturbed{Store: memlock.New(), change: func(info *inspect.LeaseInfo) { *info = *told.Load() }})
+			acquire(t, locks, "a")
+			page := inspector.New(locks)
 			defer page.Close()
 			b := watch(t, page, "")
 			b.next()
-			d.infos.Store(&[]inspect.LeaseInfo{c.now})
+			told.Store(&c.now)
 			time.Sleep(3 * time.Second)
 			b.next()
 			last := b.next()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -34,9 +34,7 @@ type past struct {
 func pastOf(t *testing.T, page *inspector.Handler, name string) (p past) {
 	t.Helper()
 	_, text := get(page, "/history?name="+name)
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, json.Unmarshal([]byte(text), &p))
 	return p
 }
 
@@ -74,18 +72,10 @@ func TestProcessesThatTakeTurnsAreToldApart(t *testing.T) {
 	})
 }
 
-// large is a lock service with so many keys that a walk takes long.
-type large struct{ *memlock.Store }
-
-func (l large) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	time.Sleep(3 * time.Second)
-	return l.Store.Leases(ctx, prefix)
-}
-
 func TestALongWalkDoesNotEndWhatItHasNotMetYet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := large{memlock.New()}
+		store := &disturbed{Store: memlock.New(), before: slowly(3 * time.Second)} // it has many keys
 		locks, other := newLocker(t, store), newLocker(t, store)
 		acquire(t, locks, "order:42")
 		var waiting sync.WaitGroup
@@ -130,26 +120,14 @@ func TestPagesThatShareARecorderDoNotEndWhatTheOtherOneSees(t *testing.T) {
 	})
 }
 
-// ageless is a lock service that does not know since when somebody waits.
-type ageless struct{ *memlock.Store }
-
-func (a ageless) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	return func(yield func(inspect.LeaseInfo, error) bool) {
-		for info, err := range a.Store.Leases(ctx, prefix) {
-			for i := range info.Line {
-				info.Line[i].Waited = 0
-			}
-			if !yield(info, err) {
-				return
-			}
-		}
-	}
-}
-
 func TestAWaiterOfUnknownAgeIsOneWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := ageless{memlock.New()}
+		store := &disturbed{Store: memlock.New(), change: func(info *inspect.LeaseInfo) {
+			for i := range info.Line {
+				info.Line[i].Waited = 0
+			}
+		}}
 		holder, waiter := newLocker(t, store), newLocker(t, store)
 		acquire(t, holder, "order:42")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -183,16 +161,12 @@ func TestTheTimeLeftIsOfWhatTheHolderHas(t *testing.T) {
 			x := acquire(t, locks, "report", core.WithTTL(ttl))
 			time.Sleep(5 * time.Second)
 			for len(b.data) > 0 {
-				if err := json.Unmarshal([]byte(<-b.data), &v); err != nil {
-					t.Fatal(err)
-				}
+				backendtest.OK(t, json.Unmarshal([]byte(<-b.data), &v))
 			}
 			if n := v.Names; len(n) != 1 || n[0].Full > ttl.Milliseconds() || n[0].Full < n[0].TTL {
 				t.Errorf("of a TTL of %s: %+v", ttl, n)
 			}
-			if err := x.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			backendtest.OK(t, x.Release(t.Context()))
 		}
 	})
 }
@@ -209,9 +183,7 @@ func TestWhoComesLaterIsNotShownWhatWasHeldThen(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		b.leave()
-		if err := x.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, x.Release(t.Context()))
 		time.Sleep(time.Hour)
 		b = watch(t, page, "")
 		if v := b.next(); len(v.Names) != 0 {

@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/operate"
 )
@@ -37,9 +38,7 @@ func TestMain(m *testing.M) {
 func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	locks, err := core.New(d, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = locks.Close(context.Background()) })
 	return locks
 }
@@ -47,27 +46,53 @@ func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Lock
 func acquire(t *testing.T, locks *core.Locker, name string, opts ...core.Option) *core.Lease {
 	t.Helper()
 	x, err := locks.Acquire(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = x.Release(context.Background()) })
 	return x
 }
 
-// counting counts the looks.
-type counting struct {
+// disturbed is a lock service whose walks a test counts, and disturbs.
+type disturbed struct {
 	*memlock.Store
 
-	walks atomic.Int32
-	down  atomic.Bool
+	walks  atomic.Int32
+	before func(ctx context.Context) error // each of them; nil is nothing
+	change func(info *inspect.LeaseInfo)   // what is told of each name; nil is as it is
 }
 
-func (c *counting) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	c.walks.Add(1)
-	if c.down.Load() {
-		return func(yield func(inspect.LeaseInfo, error) bool) { yield(inspect.LeaseInfo{}, errors.New("gone")) }
+func (d *disturbed) walk(ctx context.Context) error {
+	d.walks.Add(1)
+	if d.before == nil {
+		return nil
 	}
-	return c.Store.Leases(ctx, prefix)
+	return d.before(ctx)
+}
+
+func (d *disturbed) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
+	return func(yield func(inspect.LeaseInfo, error) bool) {
+		if err := d.walk(ctx); err != nil {
+			yield(inspect.LeaseInfo{}, err)
+			return
+		}
+		for info, err := range d.Store.Leases(ctx, prefix) {
+			if d.change != nil {
+				d.change(&info)
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func (d *disturbed) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
+	return func(yield func(inspect.MarkerInfo, error) bool) {
+		if err := d.walk(ctx); err != nil {
+			yield(inspect.MarkerInfo{}, err)
+			return
+		}
+		d.Store.Markers(ctx, prefix)(yield)
+	}
 }
 
 // browser reads a stream, as far as it needs to.
@@ -146,7 +171,7 @@ func (b *browser) leave() { b.cancel(); <-b.gone }
 func TestItLooksOnceASecondHoweverManyWatchAndNotAtAllWhenNobodyDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &counting{Store: memlock.New()}
+		d := &disturbed{Store: memlock.New()}
 		locks := newLocker(t, d)
 		acquire(t, locks, "order:42", core.WithLabel("web-7"))
 		page := inspector.New(locks)
@@ -184,8 +209,13 @@ func TestItLooksOnceASecondHoweverManyWatchAndNotAtAllWhenNobodyDoes(t *testing.
 func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &counting{Store: memlock.New()}
-		locks := newLocker(t, d)
+		var down atomic.Bool
+		locks := newLocker(t, &disturbed{Store: memlock.New(), before: func(context.Context) error {
+			if down.Load() {
+				return errors.New("gone")
+			}
+			return nil
+		}})
 		acquire(t, locks, "order:42", core.WithLabel("Web-7"))
 		acquire(t, locks, "report", core.WithShared(), core.WithLabel("Web-8"))
 		page := inspector.New(locks)
@@ -198,7 +228,7 @@ func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
 			b.leave()
 		}
 		b := watch(t, page, "")
-		d.down.Store(true)
+		down.Store(true)
 		time.Sleep(3 * time.Second)
 		v := b.next()
 		for v.Error == "" {
@@ -277,9 +307,7 @@ func TestARecorderTellsOfThisProcess(t *testing.T) {
 			}
 			Marks []struct{ Kind string }
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &h); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, json.Unmarshal(w.Body.Bytes(), &h))
 		if len(h.Tenures) != 3 || h.Tenures[0].End != "released" || h.Tenures[2].End != "lost: max-hold" || h.Tenures[0].Fence != fmt.Sprint(x.Fence()) {
 			t.Errorf("%+v", h.Tenures)
 		}
@@ -307,9 +335,7 @@ func TestAPageAboutAPrefixTellsOfNoOtherName(t *testing.T) {
 		for _, name := range []string{"order:42", "secret"} {
 			acquire(t, locks, name)
 			_, _ = locks.TryAcquire(t.Context(), name) // a conflict
-			if err := locks.Do(t.Context(), name+":done", func(context.Context) error { return nil }, core.WithDedup(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			backendtest.OK(t, locks.Do(t.Context(), name+":done", func(context.Context) error { return nil }, core.WithDedup(time.Hour)))
 		}
 		time.Sleep(time.Second)
 		page := inspector.New(locks, inspector.WithRecorder(seen), inspector.WithPrefix("order:"))
@@ -329,30 +355,18 @@ func TestAPageAboutAPrefixTellsOfNoOtherName(t *testing.T) {
 	})
 }
 
-// markersOf counts the walks through the markers.
-type markersOf struct {
-	*memlock.Store
-
-	walks atomic.Int32
-}
-
-func (m *markersOf) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
-	m.walks.Add(1)
-	return func(yield func(inspect.MarkerInfo, error) bool) {
-		time.Sleep(time.Second)
-		m.Store.Markers(ctx, prefix)(yield)
-	}
+// slowly has each walk take a while.
+func slowly(d time.Duration) func(context.Context) error {
+	return func(context.Context) error { time.Sleep(d); return nil }
 }
 
 func TestAllWhoAskForMarkersShareAWalk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &markersOf{Store: memlock.New()}
+		d := &disturbed{Store: memlock.New(), before: slowly(time.Second)}
 		locks := newLocker(t, d)
 		work := func(context.Context) error { return nil }
-		if err := locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay")); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay")))
 		page := inspector.New(locks)
 		defer page.Close()
 		var all sync.WaitGroup
@@ -396,9 +410,7 @@ func TestAMarkerIsRemovedByWhomTheServiceAllowsAndThatIsAudited(t *testing.T) {
 	do := func() error {
 		return locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("pay"))
 	}
-	if err := do(); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, do())
 	get(page, "/markers") // it is remembered from now on
 	unmark := func(r *http.Request) { r.URL.Path = "/locks/unmark" }
 	for what, body := range map[string]string{"a handle": `{"name":"order:42","handle":"x"}`, "no name": `{"scope":"pay"}`} {
@@ -461,9 +473,7 @@ func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
 	defer page.Close()
 	x := acquire(t, locks, "order:42")
 	info, err := operate.New(locks).Inspect(t.Context(), "order:42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	body := func(handle string) string { return fmt.Sprintf(`{"name":"order:42","handle":%q}`, handle) }
 	alice := func(r *http.Request) { r.Header.Set("X-User", "alice") }
 	for _, c := range []struct {
@@ -489,9 +499,7 @@ func TestAReleaseIsForWhomTheServiceAllowsAndIsAudited(t *testing.T) {
 			t.Errorf("%s: %d, %s, %s", c.what, status, text, record.String())
 		}
 	}
-	if err := x.Err(); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, x.Err())
 	record.Reset()
 	status, text := post(page, `{"name":"order:42","handle":"`+info.Handle+`"}`, alice)
 	if status != 200 || !strings.Contains(text, "released") {

@@ -2,44 +2,37 @@ package inspector_test
 
 import (
 	"context"
-	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // mute is a lock service that does not answer until the test lets it.
-type mute struct {
-	*memlock.Store
-
-	answers atomic.Bool
-}
-
-func (m *mute) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
-	if m.answers.Load() {
-		return m.Store.Markers(ctx, prefix)
-	}
-	return func(yield func(inspect.MarkerInfo, error) bool) {
+func mute() (d *disturbed, answers *atomic.Bool) {
+	answers = new(atomic.Bool)
+	return &disturbed{Store: memlock.New(), before: func(ctx context.Context) error {
+		if answers.Load() {
+			return nil
+		}
 		<-ctx.Done()
-		yield(inspect.MarkerInfo{}, ctx.Err())
-	}
+		return ctx.Err()
+	}}, answers
 }
 
 func TestMarkersAreShownSoonAfterAShortOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &mute{Store: memlock.New()}
+		d, answers := mute()
 		page := inspector.New(newLocker(t, d))
 		defer page.Close()
 		if status, text := get(page, "/markers"); status != 503 {
 			t.Errorf("%d, %s", status, text)
 		}
-		d.answers.Store(true)
+		answers.Store(true)
 		time.Sleep(20*time.Second + time.Millisecond)
 		if status, text := get(page, "/markers"); status != 200 {
 			t.Errorf("20 s after the outage: %d, %s", status, text)
@@ -50,7 +43,8 @@ func TestMarkersAreShownSoonAfterAShortOutage(t *testing.T) {
 func TestMarkersThatAreNeverFoundInTimeAreLookedForATwentiethOfTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		page := inspector.New(newLocker(t, &mute{Store: memlock.New()}))
+		d, _ := mute()
+		page := inspector.New(newLocker(t, d))
 		defer page.Close()
 		const all = 10000 * time.Second
 		var looked time.Duration

@@ -1,8 +1,6 @@
 package inspector_test
 
 import (
-	"context"
-	"iter"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -13,24 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-// quorum has a node that has not answered, and one that knows nothing.
-type quorum struct{ *memlock.Store }
-
-func (q quorum) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	return func(yield func(inspect.LeaseInfo, error) bool) {
-		for info, err := range q.Store.Leases(ctx, prefix) {
-			info.Nodes = []inspect.NodeInfo{{Held: true, Label: info.Label, Handle: info.Handle, Remaining: info.Remaining}, {Silent: true}, {}}
-			if !yield(info, err) {
-				return
-			}
-		}
-	}
-}
-
 func TestNodesThatDisagreeAreShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		locks := newLocker(t, quorum{memlock.New()})
+		locks := newLocker(t, &disturbed{Store: memlock.New(), change: func(info *inspect.LeaseInfo) { // one has not answered, one knows nothing
+			info.Nodes = []inspect.NodeInfo{{Held: true, Label: info.Label, Handle: info.Handle, Remaining: info.Remaining}, {Silent: true}, {}}
+		}})
 		acquire(t, locks, "order:42", core.WithLabel("web-7"))
 		page := inspector.New(locks)
 		defer page.Close()

@@ -2,7 +2,6 @@ package inspector_test
 
 import (
 	"context"
-	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -51,13 +50,9 @@ func TestAHeadOfTheStreamEndsAtOnce(t *testing.T) {
 
 // hanging is a lock service whose client does not heed a context, until the test lets it go.
 type hanging struct {
-	*memlock.Store
+	*disturbed
 
 	let chan struct{}
-}
-
-func (h hanging) Leases(context.Context, string) iter.Seq2[inspect.LeaseInfo, error] {
-	return func(func(inspect.LeaseInfo, error) bool) { <-h.let }
 }
 
 func (h hanging) Inspect(context.Context, string) (inspect.LeaseInfo, error) {
@@ -89,7 +84,8 @@ func (l *limited) Write(b []byte) (int, error) {
 func TestAStreamOutlivesALockServiceThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := hanging{memlock.New(), make(chan struct{})}
+		let := make(chan struct{})
+		d := hanging{&disturbed{Store: memlock.New(), before: func(context.Context) error { <-let; return nil }}, let}
 		page := inspector.New(newLocker(t, d))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -98,7 +94,7 @@ func TestAStreamOutlivesALockServiceThatHangs(t *testing.T) {
 		if ctx.Err() == nil || w.failed || strings.Count(w.Body.String(), ": nothing new") < 3 {
 			t.Errorf("ended early, or without its heartbeats: %q", w.Body.String())
 		}
-		close(d.let)
+		close(let)
 		page.Close()
 	})
 }

@@ -1,7 +1,6 @@
 package memcachedlock_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 // What the tests of all backends ask in the same way.
 var (
 	ok         = backendtest.OK
+	is         = backendtest.Is
+	isHeld     = backendtest.IsHeld
 	eventually = backendtest.Eventually
 )
 
@@ -50,18 +51,4 @@ func grant(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	_, err := d.Acquire(t.Context(), c)
 	ok(t, err)
-}
-
-func is(t testing.TB, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%v; want %v", err, want)
-	}
-}
-
-func isHeld(t testing.TB, err error) {
-	t.Helper()
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%v; want a *driver.Held", err)
-	}
 }

@@ -13,26 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memcachedlock"
 )
 
 func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	mc := memcache.New("127.0.0.1:1")
-	for what, store := range map[string]*memcachedlock.Store{
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
 		"nil client":  memcachedlock.New(nil),
 		"51 bytes":    memcachedlock.New(mc, memcachedlock.WithPrefix(strings.Repeat("x", 51))),
 		`"a b"`:       memcachedlock.New(mc, memcachedlock.WithPrefix("a b")),
 		`"a\r\n"`:     memcachedlock.New(mc, memcachedlock.WithPrefix("a\r\n")),
 		"\"a\\x7fb\"": memcachedlock.New(mc, memcachedlock.WithPrefix("a\x7fb")),
 		`"a\x00b"`:    memcachedlock.New(mc, memcachedlock.WithPrefix("a\x00b")),
-	} {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%v does not say %q", err, what)
-		}
-	}
+	})
 	for _, prefix := range []string{"", strings.Repeat("x", 50), "{a}:"} {
 		_, err := core.New(memcachedlock.New(mc, memcachedlock.WithPrefix(prefix)))
 		ok(t, err)

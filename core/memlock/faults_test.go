@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -19,9 +20,7 @@ func faulty(t *testing.T, f func(t *testing.T, s *memlock.Store, a, b *core.Lock
 		var lockers [2]*core.Locker
 		for i := range lockers {
 			l, err := core.New(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			backendtest.OK(t, err)
 			lockers[i] = l
 		}
 		f(t, s, lockers[0], lockers[1])
@@ -36,9 +35,7 @@ func faulty(t *testing.T, f func(t *testing.T, s *memlock.Store, a, b *core.Lock
 func acquired(t *testing.T, l *core.Locker) *core.Lease {
 	t.Helper()
 	x, err := l.TryAcquire(t.Context(), "name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	return x
 }
 
@@ -106,9 +103,7 @@ func TestAStolenNameIsHeldByAThiefWithANewerFence(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		y, err := b.Acquire(t.Context(), "name")
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		if took := time.Since(stolen); took < memlock.StolenFor || took > memlock.StolenFor+time.Second || y.Fence() <= fence {
 			t.Errorf("fence %d after %d, after %s", y.Fence(), fence, took)
 		}

@@ -1,6 +1,7 @@
 package natslock_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -113,7 +114,16 @@ func at(t testing.TB, addr, bucket string) drivertest.Config {
 			_, err := made.Put(t.Context(), name+".lock", []byte("bm90IGhvbGRmYXN0J3M="))
 			ok(t, err)
 		},
-		Delete:      func(name string) { ok(t, made.Delete(t.Context(), name+".lock")) },
+		Delete: func(name string) { ok(t, made.Delete(t.Context(), name+".lock")) },
+		Leftovers: func() []string {
+			keys, err := made.Keys(t.Context())
+			if errors.Is(err, jetstream.ErrNoKeysFound) {
+				return nil
+			}
+			ok(t, err)
+			return keys
+		},
+		Names:       300, // each costs two writes
 		Through:     process(t, addr, bucket).Through,
 		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
 	}

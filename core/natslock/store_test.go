@@ -17,27 +17,21 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/natslock"
 )
 
 func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	js := dial(t, "127.0.0.1:1")
-	for want, store := range map[string]*natslock.Store{
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
 		"nil JetStream": natslock.New(nil, "locks"),
 		`bucket ""`:     natslock.New(js, ""),
 		`bucket "a.b"`:  natslock.New(js, "a.b"),
 		`bucket "a b"`:  natslock.New(js, "a b"),
 		`bucket "*"`:    natslock.New(js, "*"),
-	} {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
-		}
-	}
+	})
 	locks, err := core.New(natslock.New(js, "locks"))
 	ok(t, err)
 	_, err = locks.With(core.WithTTL(999 * time.Millisecond))
@@ -132,61 +126,6 @@ func TestATTLIsNeverShorterThanAsked(t *testing.T) {
 			}
 		}
 		ok(t, w.near.Release(t.Context(), c))
-	}
-}
-
-func TestHostileNamesAreNamesOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	claims := make(map[string]driver.Claim)
-	for what, value := range hostile.Values() {
-		if len(value) <= 200 { // as core's names are
-			c := claim(value, what)
-			c.Label = what
-			grant(t, w.near, c)
-			claims[value] = c
-		}
-	}
-	found := 0
-	for info, err := range w.near.Leases(t.Context(), "") {
-		ok(t, err)
-		found++
-		if info.Label != claims[info.Name].Label {
-			t.Errorf("%q has the label %q", info.Name, info.Label)
-		}
-	}
-	if found != len(claims) {
-		t.Errorf("%d names of %d", found, len(claims))
-	}
-	for _, c := range claims {
-		ok(t, w.near.Release(t.Context(), c))
-	}
-}
-
-func TestNothingIsLeftOfManyHandOvers(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	lockers := []*core.Locker{locker(t, w.near), locker(t, w.far)}
-	done := make(chan error, 8)
-	for i := range 8 {
-		go func() {
-			var err error
-			for n := range 10 {
-				err = errors.Join(err, lockers[i%2].Do(t.Context(), fmt.Sprint("name-", n%2), func(context.Context) error { return nil }))
-			}
-			done <- err
-		}()
-	}
-	for range 8 {
-		ok(t, <-done)
-	}
-	eventually(t, "no key is left", func() bool { return len(w.keys(t)) == 0 })
-	stream, err := w.js.Stream(t.Context(), "KV_locks")
-	ok(t, err)
-	info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter("$KV.locks.*.queue.*"))
-	ok(t, err)
-	if seats := len(info.State.Subjects); seats > 20 {
-		t.Errorf("%d seats were used for two queues of two places", seats)
 	}
 }
 

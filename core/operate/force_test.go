@@ -116,17 +116,3 @@ func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
 		})
 	}
 }
-
-func TestAKeptNameIsShownAndCanBeFreed(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.ok(b.acquire(b.process(core.WithLabel("host-1")), "name", core.WithMinHold(time.Hour)).Release(b.Context()))
-		info, err := b.operator.Inspect(b.Context(), "name")
-		b.ok(err)
-		if !info.Held || !info.Kept || info.Label != "host-1" || info.Remaining != time.Hour {
-			b.Errorf("%+v", info)
-		}
-		b.force(info.Handle, true)
-		b.acquire(b.process(), "name")
-	})
-}

@@ -42,29 +42,6 @@ func TestInspectTellsWhoHoldsANameAndWhoStandsInLine(t *testing.T) {
 	})
 }
 
-func TestInspectTellsEachOfThoseWhoShareANameAndWhatTheyWaitFor(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.acquire(b.process(core.WithLabel("host-1")), "name", core.WithShared())
-		time.Sleep(2 * ttl)
-		b.acquire(b.process(core.WithLabel("host-2")), "name", core.WithShared())
-		b.waits(b.process(core.WithLabel("host-3")), "name")
-		time.Sleep(ttl)
-		info, err := b.operator.Inspect(b.Context(), "name")
-		b.ok(err)
-		since := make(map[string]time.Duration)
-		for _, h := range info.Holders {
-			since[h.Label] = h.HeldFor
-		}
-		if len(info.Holders) != 2 || since["host-1"] != 3*ttl || since["host-2"] != ttl || info.HeldFor != 3*ttl {
-			b.Errorf("%+v", info)
-		}
-		if len(info.Line) != 1 || info.Line[0].Label != "host-3" || info.Line[0].Waited != ttl || !info.Line[0].Alive {
-			b.Errorf("%+v", info.Line)
-		}
-	})
-}
-
 func TestLeasesAreListedByPrefix(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -30,29 +31,13 @@ func TestALostReplyOnTheWireIsNotSomebodyElse(t *testing.T) {
 func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
-	for range 10 {
-		w.proxy.Reset()
-		renewed(t, x)
-	}
-	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
+	backendtest.Breaks(t, w.locks, 10, w.proxy.Reset)
 }
 
 func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.locks, "name")
-	w.proxy.BlackHole(true)
-	y := acquire(t, w.other, "name")
-	if x.Context().Err() == nil {
-		t.Error("two holders")
-	}
-	is(t, x.Err(), core.ErrLost)
-	grows(t, y.Fence(), x.Fence())
-	w.proxy.Heal()
-	is(t, x.Release(t.Context()), core.ErrLost)
-	ok(t, y.Release(t.Context()))
-	recovers(t, w.locks, "name")
+	backendtest.BlackHole(t, w.proxy, w.locks, w.other)
 }
 
 // A client with its default options waits five seconds for a reply, whatever ctx says.
@@ -90,16 +75,7 @@ func TestEveryCallReturnsInABlackHoleWithADefaultClient(t *testing.T) {
 func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second))
-	y := acquire(t, w.locks, "short")
-	w.server.Pause()
-	<-y.Context().Done()
-	is(t, y.Err(), core.ErrLost)
-	w.server.Resume()
-	ok(t, x.Err())
-	eventually(t, "a renewal", func() bool { return time.Until(x.ValidUntil()) > 9*time.Second })
-	ok(t, x.Release(t.Context()))
-	recovers(t, w.locks, "short")
+	backendtest.Freeze(t, w.server, w.locks, 10*time.Second, ttl)
 }
 
 func TestAServerThatIsDownIsUnavailableAndComesBackWithoutARestartOfOurs(t *testing.T) {

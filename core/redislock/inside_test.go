@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
@@ -68,12 +69,7 @@ func digestsGo(t *testing.T) string {
 	return b.String()
 }
 
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var noError = backendtest.OK
 
 // Proxies read a script before they run it. They look for keys that are not KEYS[n].
 func TestEveryCallInAScriptNamesItsKeysLiterally(t *testing.T) {

@@ -31,6 +31,9 @@ var (
 	eventually = backendtest.Eventually
 	within     = backendtest.Within
 	renewed    = backendtest.Renewed
+	recovers   = backendtest.Recovers
+	grows      = backendtest.Grows
+	next       = backendtest.Next
 )
 
 // ttl of the leases in tests on real servers: short enough to wait for, long enough for a
@@ -150,37 +153,6 @@ func newWorld(t *testing.T, args ...string) *world {
 	w.through = dial(t, &redis.Options{Addr: w.proxy.Addr()})
 	w.locks, w.other = locker(t, w.through), locker(t, w.direct)
 	return w
-}
-
-// recovers fails the test unless a name can be locked and unlocked again.
-func recovers(t *testing.T, locks *core.Locker, name string) {
-	t.Helper()
-	eventually(t, "the lock service is back", func() bool {
-		x, err := locks.TryAcquire(t.Context(), name)
-		return err == nil && x.Release(t.Context()) == nil
-	})
-}
-
-// next has one more call wait for a name, which it then releases.
-func next(t testing.TB, locks *core.Locker, name string, opts ...core.Option) <-chan error {
-	t.Helper()
-	got := make(chan error, 1)
-	go func() {
-		x, err := locks.Acquire(t.Context(), name, opts...)
-		if err == nil {
-			err = x.Release(t.Context())
-		}
-		got <- err
-	}()
-	return got
-}
-
-// grows fails the test unless one fence is larger than another.
-func grows(t testing.TB, fence, before uint64) {
-	t.Helper()
-	if fence <= before {
-		t.Errorf("fence %d after %d", fence, before)
-	}
 }
 
 // lasts checks that the lease is renewed again and again.

@@ -160,17 +160,3 @@ func TestARenewalGivesEachNameItsOwnTTL(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkRenew is one command for 128 leases.
-func BenchmarkRenew(b *testing.B) {
-	s := part(b).store(b)
-	claims := make([]driver.Claim, 128)
-	for i := range claims {
-		claims[i] = claim(fmt.Sprint("name-", i), "mine")
-		grant(b, s, claims[i])
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		ok(b, errors.Join(s.Renew(b.Context(), claims)...))
-	}
-}

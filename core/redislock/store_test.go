@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -49,13 +49,7 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	if cached := (&redis.Options{Addr: "127.0.0.1:1", Protocol: 3}); setNewer(cached, "ClientSideCacheConfig", 0) {
 		stores["client-side caching"] = redislock.New(dial(t, cached))
 	}
-	for want, store := range stores {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
-			t.Errorf("%v does not say %q", err, want)
-		}
-	}
+	backendtest.RefusedByNew(t, stores)
 	byValue := struct{ redis.UniversalClient }{plain} // such as one that counts commands
 	for _, rdb := range []redis.UniversalClient{plain, cluster(redis.ClusterOptions{}), byValue} {
 		_, err := core.New(redislock.New(rdb, redislock.WithPrefix(""), redislock.WithReplicas(0, 0)))

@@ -1,12 +1,10 @@
 package redislock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,82 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// traffic is what contends for some names while their servers change.
-type traffic struct {
-	turns, refused atomic.Int64 // leases that were had; calls that found the service unavailable
-	ends           []func()
-}
-
-// contended is a name, and what its holders see.
-type contended struct {
-	name   string
-	inside atomic.Int32
-	fence  atomic.Uint64 // of the last holder
-}
-
 var loaded = []string{"a", "b", "c", "d", "e", "f"} // at all three masters of a Cluster
 
-// contend has Lockers contend for names until the traffic is ended, at the latest with the test. The test fails
-// if a name ever has two holders, or a fence that is not larger than the last one.
-func contend(t *testing.T, lockers ...*core.Locker) *traffic {
+func contend(t *testing.T, lockers ...*core.Locker) *backendtest.Contention {
 	t.Helper()
-	w := &traffic{}
-	for _, name := range loaded {
-		c := &contended{name: name}
-		for _, locks := range lockers {
-			w.ends = append(w.ends, disturb(t, 0, func(ctx context.Context) { w.turn(ctx, t, locks, c) }))
-		}
-	}
-	return w
-}
-
-func (w *traffic) turn(ctx context.Context, t *testing.T, locks *core.Locker, c *contended) {
-	x, err := locks.Acquire(ctx, c.name)
-	switch {
-	case ctx.Err() != nil:
-		if err == nil {
-			_ = x.Release(context.WithoutCancel(ctx))
-		}
-		return
-	case errors.Is(err, core.ErrUnavailable):
-		w.refused.Add(1)
-		return
-	case err != nil:
-		t.Errorf("%s: %v", c.name, err)
-		return
-	}
-	if n, last := c.inside.Add(1), c.fence.Swap(x.Fence()); n != 1 || last >= x.Fence() {
-		t.Errorf("%s: %d holders; fence %d after %d", c.name, n, x.Fence(), last)
-	}
-	select { // the work
-	case <-time.After(5 * time.Millisecond): // many turns, and processors for other tests
-	case <-x.Context().Done():
-	}
-	c.inside.Add(-1)
-	w.turns.Add(1)
-	err = x.Release(context.WithoutCancel(ctx))
-	if err != nil && !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrLost) {
-		t.Errorf("%s: %v", c.name, err)
-	}
-}
-
-// flows waits until there have been more turns.
-func (w *traffic) flows(t *testing.T) {
-	t.Helper()
-	before := w.turns.Load()
-	const failover = 2 * time.Minute // a name whose release it has forgotten is free after a TTL
-	within(t, failover, fmt.Sprint("20 more turns after ", before), func() bool { return w.turns.Load() >= before+20 })
-}
-
-// end ends the traffic. An undisturbed one has found no service unavailable.
-func (w *traffic) end(t *testing.T, undisturbed bool) {
-	t.Helper()
-	for _, end := range w.ends {
-		end()
-	}
-	if n := w.refused.Load(); undisturbed && n > 0 {
-		t.Errorf("%d calls found the service unavailable", n)
-	}
+	return backendtest.Contend(t, loaded, lockers)
 }
 
 // leases are held while the servers change.
@@ -128,10 +55,10 @@ func TestLocksGoOnWhileSlotsMove(t *testing.T) {
 	for _, name := range []string{loaded[0], loaded[1], "held"} {
 		end := moving(t, c, 1, "holdfast:"+name)
 		renewed(t, held)
-		w.flows(t)
+		w.GoOn("now")
 		end()
 	}
-	w.end(t, false)
+	w.End()
 	ok(t, held.Release(t.Context()))
 }
 
@@ -162,7 +89,7 @@ func TestAClusterThatChangesUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
 	backendtest.Slow(t)
 	type world struct {
 		c      *servers.RedisCluster
-		w      *traffic
+		w      *backendtest.Contention
 		leases []*core.Lease
 	}
 	for what, row := range map[string]struct {
@@ -175,14 +102,14 @@ func TestAClusterThatChangesUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
 			t.Helper()
 			for _, to := range x.c.Nodes[:3] {
 				reshard(t, x.c, x.leases, 20, to)
-				x.w.flows(t)
+				x.w.GoOn("now")
 			}
 		}},
 		"a master that joins and leaves": {undisturbed: true, change: func(t *testing.T, x world) {
 			t.Helper()
 			joined := x.c.Add()
 			reshard(t, x.c, x.leases, 0, joined)
-			x.w.flows(t)
+			x.w.GoOn("now")
 			for _, lease := range x.leases {
 				renewed(t, lease) // at the new node
 			}
@@ -205,7 +132,7 @@ func TestAClusterThatChangesUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
 					return x.c.Owner(slot) == next
 				})
 				ok(t, <-done)
-				x.w.flows(t)
+				x.w.GoOn("now")
 			}
 		}},
 		// Nobody asks the master, which grants what its replica never hears of. So grants wait for the replica.
@@ -221,7 +148,7 @@ func TestAClusterThatChangesUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
 				if follows := x.c.Replica(next); follows != old {
 					t.Errorf("%s follows", follows.Addr())
 				}
-				x.w.flows(t)
+				x.w.GoOn("now")
 			}
 		}},
 		"addresses with colons": {undisturbed: true, args: []string{"--bind", "127.0.0.1", "::1", "--cluster-announce-ip", "::1"}, change: func(t *testing.T, x world) {
@@ -237,10 +164,12 @@ func TestAClusterThatChangesUnderLoadKeepsOneHolderAndEveryLease(t *testing.T) {
 			x := world{c: servers.Cluster(t, row.args...)}
 			locks, other := clusterLocker(t, dialCluster(t, x.c, true), row.opts...), clusterLocker(t, dialCluster(t, x.c, false), row.opts...)
 			x.leases, x.w = leases(t, locks, 20), contend(t, locks, other)
-			x.w.flows(t)
+			x.w.GoOn("now")
 			row.change(t, x)
-			x.w.flows(t)
-			x.w.end(t, row.undisturbed)
+			x.w.GoOn("now")
+			if n := x.w.End(); row.undisturbed && n > 0 {
+				t.Errorf("%d calls found the service unavailable", n)
+			}
 			renewedAndReleased(t, x.leases)
 		})
 	}
@@ -269,8 +198,8 @@ func TestAClientWhoseTopologyIsStaleFindsTheNewOne(t *testing.T) {
 		heldBy(t, idle, x.Name()) // who has slept finds out who holds what
 	}
 	w := contend(t, locks, idle)
-	w.flows(t)
-	w.end(t, false)
+	w.GoOn("now")
+	w.End()
 	renewedAndReleased(t, held)
 }
 
@@ -333,27 +262,6 @@ func TestAFailoverBySentinelIsSurvived(t *testing.T) {
 	ok(t, z.Release(t.Context()))
 	_, err := locker(t, dialSentinel(t, s, "wrong", nil)).TryAcquire(t.Context(), "name") // without the password no Sentinel answers
 	is(t, err, core.ErrUnavailable)
-}
-
-// For two seconds and more, Sentinel hears nothing of a master that runs a script, and promotes its replica.
-func TestSentinelsThatPromoteAReplicaWhileAScriptRunsLeaveOneHolder(t *testing.T) {
-	t.Parallel()
-	backendtest.Slow(t)
-	s := servers.Sentinel(t, "secret")
-	replicated := redislock.WithReplicas(1, 2*time.Second)
-	w := contend(t, clusterLocker(t, dialSentinel(t, s, "secret", nil), replicated), clusterLocker(t, dialSentinel(t, s, "secret", nil), replicated))
-	w.flows(t)
-	next := dial(t, &redis.Options{Addr: s.Nodes[1].Addr(), Password: "secret"})
-	for range 10 { // a script that was too short by our measure is run again
-		if err := <-busy(t, s.Nodes[0], "secret", 8*time.Second); err != nil {
-			t.Log(err) // it may have been cut off when the master was demoted
-		}
-		if strings.Contains(next.Info(t.Context(), "replication").Val(), "role:master") {
-			break
-		}
-	}
-	s.AwaitMaster(s.Nodes[1])
-	w.flows(t)
 }
 
 // A client that reaches no Sentinel goes on with the master that it knows.

@@ -126,9 +126,9 @@ func TestWhatTheNodesSayDecides(t *testing.T) {
 					case unknown:
 						isUnknown(t, err)
 					case notOwner:
-						isErr(t, err, driver.ErrNotOwner)
+						is(t, err, driver.ErrNotOwner)
 					case notSent:
-						isErr(t, err, driver.ErrNotSent)
+						is(t, err, driver.ErrNotSent)
 					}
 					time.Sleep(ttl / 2) // less than it would take by itself
 					m.wantTaken(left)   // the rest was cleaned up all the same
@@ -143,7 +143,7 @@ func TestOnlyWhatWasNeverAskedForIsCertainNotToBeSentAndAVerificationHealsNothin
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
 		p.next(lab.OpRelease, lab.Refused, lab.Refused, lab.Refused)
-		isErr(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
+		is(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
 		p = m.holder("token")
 		p.flush(0)
 		verify := p.claim("token")
@@ -151,7 +151,7 @@ func TestOnlyWhatWasNeverAskedForIsCertainNotToBeSentAndAVerificationHealsNothin
 		ok(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0])
 		m.wantTaken(2)
 		time.Sleep(ttl)
-		isErr(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
+		is(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0], driver.ErrNotOwner)
 	})
 }
 

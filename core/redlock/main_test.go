@@ -18,6 +18,7 @@ import (
 var (
 	ok         = backendtest.OK
 	is         = backendtest.Is
+	isHeld     = backendtest.IsHeld
 	eventually = backendtest.Eventually
 )
 

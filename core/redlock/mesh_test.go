@@ -121,26 +121,12 @@ func (m *mesh) squat(nodes ...int) {
 	}
 }
 
-func isHeld(t *testing.T, err error) {
-	t.Helper()
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%v; want a *driver.Held", err)
-	}
-}
-
 // isUnknown fails the test unless err leaves the outcome open.
 func isUnknown(t *testing.T, err error) {
 	t.Helper()
 	_, held := errors.AsType[*driver.Held](err)
 	if err == nil || held || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
 		t.Errorf("%v; want an unknown outcome", err)
-	}
-}
-
-func isErr(t *testing.T, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%v; want %v", err, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/internal/ranked"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -122,21 +123,16 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	a, b, c := memlock.New(), memlock.New(), memlock.New()
 	var none *memlock.Store
-	for want, nodes := range map[string][]driver.Driver{
-		"0 nodes":                   nil,
-		"1 nodes":                   {a},
-		"2 nodes":                   {a, b},
-		"node 2 is nil":             {a, b, nil},
-		"node 1 is nil":             {a, none, c},
-		"nodes 0 and 2 are the":     {a, b, a},
-		"node 1: redlock: 2 nodes:": {a, redlock.New([]driver.Driver{b, c}), c},
-	} {
-		_, err := core.New(redlock.New(nodes))
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
-		}
-	}
+	quorum := func(nodes ...driver.Driver) driver.Driver { return redlock.New(nodes) }
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
+		"0 nodes":                   quorum(),
+		"1 nodes":                   quorum(a),
+		"2 nodes":                   quorum(a, b),
+		"node 2 is nil":             quorum(a, b, nil),
+		"node 1 is nil":             quorum(a, none, c),
+		"nodes 0 and 2 are the":     quorum(a, b, a),
+		"node 1: redlock: 2 nodes:": quorum(a, redlock.New([]driver.Driver{b, c}), c),
+	})
 	for n := 3; n < 8; n++ {
 		_, err := core.New(redlock.New(memory(n)))
 		ok(t, err)

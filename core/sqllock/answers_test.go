@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -86,10 +87,8 @@ func TestAGrantThatWasRolledBackIsNone(t *testing.T) {
 	defer cancel()
 	hang(ctx, inFlight, func(ctx context.Context, c driver.Claim) { _, _ = s.Acquire(ctx, c) })
 	eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
-	g, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%+v, %v", g, err)
-	}
+	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+	backendtest.IsHeld(t, err)
 }
 
 func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
@@ -148,43 +147,68 @@ func TestAReleaseThatMayHaveBeenCommittedIsNoRefusal(t *testing.T) {
 	for _, state := range []stateError{"57P01", "08P01", "58030", "XX000", "40003"} {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
-			mayHaveBeenCommitted(t, state)
+			var hanging atomic.Int32
+			s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+				switch {
+				case ofMany(text):
+					return nil, state
+				case hanging.Add(1) <= inFlight:
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return nil, nil
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			hang(ctx, inFlight, func(ctx context.Context, c driver.Claim) { _ = s.Release(ctx, c) })
+			eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
+			err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+			if err == nil || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
+				t.Error(err)
+			}
 		})
 	}
 }
 
-func mayHaveBeenCommitted(t *testing.T, state stateError) {
-	t.Helper()
-	var hanging atomic.Int32
-	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
-		switch {
-		case ofMany(text):
-			return nil, state
-		case hanging.Add(1) <= inFlight:
-			<-ctx.Done()
-			return nil, ctx.Err()
+func TestWhatAServerSaysDecidesWhoIsToDoWhat(t *testing.T) {
+	t.Parallel()
+	for state, c := range map[stateError]struct {
+		words           string // tell what to do about what was refused
+		refused, nobody bool   // nothing was done; and nobody who asks there is answered
+	}{
+		"57P01": {nobody: true}, "57P02": {nobody: true}, "57P03": {nobody: true}, "08P01": {nobody: true}, "08006": {nobody: true}, // it starts or stops
+		"57014": {}, "XX000": {},
+		"25006": {"primary", true, true},
+		"42P01": {"sqllock.Schema", true, false}, "42703": {"sqllock.Schema", true, false},
+		"42501": {"SELECT, INSERT, UPDATE and DELETE", true, false}, "53100": {"disk", true, false},
+	} {
+		s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, state })
+		if c.refused {
+			wantNotSent(t, s)
 		}
-		return nil, nil
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	hang(ctx, inFlight, func(ctx context.Context, c driver.Claim) { _ = s.Release(ctx, c) })
-	eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
-	err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
-	if err == nil || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
-		t.Error(err)
+		err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+		if driver.Explain(err).Nobody != c.nobody || errors.Is(err, driver.ErrNotSent) != c.refused || err == nil || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", state, err)
+		}
 	}
 }
 
-// So say a server that starts or stops, and a pooler that cannot reach its server.
-func TestAServerThatIsNotThereAnswersNobody(t *testing.T) {
+func TestAFullQueueOfNotificationsCostsNoRelease(t *testing.T) {
 	t.Parallel()
-	for state, nobody := range map[stateError]bool{"57P01": true, "57P02": true, "57P03": true, "08P01": true, "08006": true, "57014": false, "XX000": false} {
-		s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, state })
-		err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
-		if driver.Explain(err).Nobody != nobody || errors.Is(err, driver.ErrNotSent) {
-			t.Errorf("%s: %v", state, err)
+	var quiet atomic.Int32
+	s, _ := onFake(t, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+		switch {
+		case strings.Contains(text, "pg_notify("):
+			return nil, stateError("54000")
+		case strings.Contains(text, "SET token"):
+			quiet.Add(1)
+			return row(""), nil
 		}
+		return nil, nil
+	})
+	ok(t, s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}))
+	if n := quiet.Load(); n != 1 {
+		t.Errorf("%d releases", n)
 	}
 }
 
@@ -249,24 +273,6 @@ func TestAWaitWhoseStatementWasNotAnsweredSaysSo(t *testing.T) {
 	_, err := s.Wait(ctx, driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
 	if driver.Explain(err).Kind != driver.Unknown || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestWithoutAFreeConnectionNothingIsSent(t *testing.T) {
-	t.Parallel()
-	s, db := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, nil })
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
-	if err := s.Release(t.Context(), c); !errors.Is(err, driver.ErrNotOwner) {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(t.Context())
-	ok(t, err)
-	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := s.Release(ctx, c); !errors.Is(err, driver.ErrNotSent) {
-		t.Error(err)
 	}
 }
 

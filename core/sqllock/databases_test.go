@@ -1,9 +1,7 @@
 package sqllock_test
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -32,6 +30,7 @@ var (
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
 	renewed    = backendtest.Renewed
+	waits      = backendtest.InVain
 )
 
 // ttl of the leases in tests: short enough to wait for, long enough for a machine that is
@@ -154,8 +153,19 @@ func (d database) serviceIn(t testing.TB, table string) drivertest.Config {
 	}
 	if d.addr != "" {
 		s.Through = d.process(t, table).Through
+		s.Unreachable = func() driver.Driver { return d.unreachable(t) }
 	}
 	return s
+}
+
+// unreachable is a Store whose server is not there.
+func (d database) unreachable(t testing.TB) *sqllock.Store {
+	t.Helper()
+	d = d.through("127.0.0.1:1")
+	db, err := sql.Open(d.driver, d.source)
+	ok(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return sqllock.New(db, d.dialect)
 }
 
 // taken are the names whose rows say more than a fence.
@@ -192,13 +202,4 @@ func (d database) killed(t testing.TB, srv *servers.Server) drivertest.Config {
 func locker(t testing.TB, db *sql.DB, d sqllock.Dialect, opts ...sqllock.Option) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, sqllock.New(db, d, opts...), ttl)
-}
-
-// waits has a claim stand in the queue in vain until ctx ends.
-func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	g, err := d.Wait(ctx, c)
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%+v, %v", g, err)
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -133,52 +132,5 @@ func TestServersThatCannotKeepThePromisesAreRefused(t *testing.T) {
 		_, err = locks.TryAcquire(t.Context(), "name")
 		is(t, err, core.ErrUnavailable)
 		ok(t, locks.Close(t.Context()))
-	}
-}
-
-func TestAFullQueueOfNotificationsCostsNoRelease(t *testing.T) {
-	t.Parallel()
-	var quiet int
-	db := sql.OpenDB(fake(func(_ context.Context, text string) ([][]sqldriver.Value, error) {
-		switch {
-		case strings.Contains(text, "version()"):
-			return row("PostgreSQL 15.18 on x86_64-pc-linux-gnu"), nil
-		case strings.Contains(text, "pg_notify("):
-			return nil, stateError("54000")
-		case strings.Contains(text, "SET token"):
-			quiet++
-			return row(""), nil
-		}
-		return nil, nil
-	}))
-	defer func() { _ = db.Close() }()
-	s := sqllock.New(db, sqllock.Postgres)
-	ok(t, s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}))
-	if quiet != 1 {
-		t.Errorf("%d releases", quiet)
-	}
-}
-
-func TestAServerThatTakesNoWritesSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	for state, words := range map[string]string{
-		"25006": "primary", "42P01": "sqllock.Schema", "42703": "sqllock.Schema", "42501": "SELECT, INSERT, UPDATE and DELETE", "53100": "disk",
-	} {
-		db := sql.OpenDB(fake(func(_ context.Context, text string) ([][]sqldriver.Value, error) {
-			if strings.Contains(text, "version()") {
-				return row("PostgreSQL 15.18"), nil
-			}
-			return nil, stateError(state)
-		}))
-		defer func() { _ = db.Close() }()
-		s := sqllock.New(db, sqllock.Postgres)
-		wantNotSent(t, s)
-		err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token"})
-		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s: %v", state, err)
-		}
-		if driver.Explain(err).Nobody != (state == "25006") {
-			t.Errorf("%s: whether nobody can answer", state)
-		}
 	}
 }

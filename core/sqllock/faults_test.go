@@ -3,13 +3,13 @@ package sqllock_test
 import (
 	"database/sql"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -85,72 +85,19 @@ func killAll(t *testing.T, db *sql.DB) {
 	}
 }
 
-// recovers fails the test unless a name can be locked and unlocked again.
-func recovers(t *testing.T, locks *core.Locker) {
-	t.Helper()
-	for range 600 {
-		x, err := locks.TryAcquire(t.Context(), "recovered")
-		if err == nil && x.Release(t.Context()) == nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatal("the lock service does not come back")
-}
-
 func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, w *world) {
-		x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
-		for range 10 {
-			w.proxy.Reset()
-			renewed(t, x)
-		}
-		eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
-	})
+	eachServer(t, func(t *testing.T, w *world) { backendtest.Breaks(t, w.locks, 10, w.proxy.Reset) })
 }
 
 func TestALeaseSurvivesConnectionsThatTheServerKills(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, w *world) {
-		x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
-		for range 10 {
-			w.kill(t)
-			renewed(t, x)
-		}
-		eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
-	})
-}
-
-func TestALostReplyIsNotSomebodyElse(t *testing.T) {
-	t.Parallel()
-	eachServer(t, func(t *testing.T, w *world) {
-		ok(t, acquire(t, w.locks, "warm").Release(t.Context()))
-		w.proxy.DropReplies(1)
-		x, err := w.locks.TryAcquire(t.Context(), "name", core.WithTTL(6*time.Second))
-		ok(t, err)
-		ok(t, x.Release(t.Context()))
-	})
+	eachServer(t, func(t *testing.T, w *world) { backendtest.Breaks(t, w.locks, 10, func() { w.kill(t) }) })
 }
 
 func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, w *world) {
-		x := acquire(t, w.locks, "name")
-		w.proxy.BlackHole(true)
-		y := acquire(t, w.other, "name")
-		if x.Context().Err() == nil {
-			t.Error("two holders")
-		}
-		is(t, x.Err(), core.ErrLost)
-		if y.Fence() <= x.Fence() {
-			t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-		}
-		w.proxy.Heal()
-		is(t, x.Release(t.Context()), core.ErrLost)
-		ok(t, y.Release(t.Context()))
-		recovers(t, w.locks)
-	})
+	eachServer(t, func(t *testing.T, w *world) { backendtest.BlackHole(t, w.proxy, w.locks, w.other) })
 }
 
 func TestARowThatIsGoneIsALossWithinTheRenewPeriod(t *testing.T) {
@@ -166,9 +113,7 @@ func TestARowThatIsGoneIsALossWithinTheRenewPeriod(t *testing.T) {
 		}
 		is(t, x.Err(), core.ErrLost)
 		y := acquire(t, w.other, "name")
-		if y.Fence() <= x.Fence() {
-			t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-		}
+		backendtest.Grows(t, y.Fence(), x.Fence())
 		ok(t, y.Release(t.Context()))
 	})
 }
@@ -181,30 +126,6 @@ func TestAServerThatIsDownIsUnavailableAndComesBackWithoutARestartOfOurs(t *test
 		_, err := w.other.TryAcquire(t.Context(), "name", core.WithTTL(10*time.Second))
 		is(t, err, core.ErrUnavailable)
 		w.server.Restart()
-		recovers(t, w.other)
-	})
-}
-
-func TestARefusedDialIsNotSent(t *testing.T) {
-	t.Parallel()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	ok(t, err)
-	addr := l.Addr().String()
-	ok(t, l.Close())
-	for _, d := range []database{postgres(addr, ""), mariadb(addr, "")} {
-		db, err := sql.Open(d.driver, d.source)
-		ok(t, err)
-		defer func() { _ = db.Close() }()
-		wantNotSent(t, sqllock.New(db, d.dialect))
-	}
-}
-
-func TestAMissingTableIsUnavailableAndSaysSo(t *testing.T) {
-	t.Parallel()
-	eachServer(t, func(t *testing.T, w *world) {
-		_, err := w.direct.ExecContext(t.Context(), "DROP TABLE holdfast_locks")
-		ok(t, err)
-		_, err = w.other.TryAcquire(t.Context(), "name")
-		is(t, err, core.ErrUnavailable)
+		backendtest.Recovers(t, w.other, "recovered")
 	})
 }

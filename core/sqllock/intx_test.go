@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -136,17 +135,4 @@ func TestInTxRefusesWhatCannotBe(t *testing.T) {
 	if err := sqllock.InTx(t.Context(), tx, "name"); !errors.Is(err, sql.ErrTxDone) {
 		t.Errorf("a transaction that is over: %v", err)
 	}
-}
-
-func TestInTxWorksBesideLeasesOfItsName(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, d database) {
-		table := d.table(t)
-		db := d.open(t)
-		x := acquire(t, locker(t, db, d.dialect, table), "name", core.WithTTL(time.Minute))
-		tx := begin(t, db)
-		ok(t, sqllock.InTx(t.Context(), tx, "name", table))
-		ok(t, tx.Commit())
-		ok(t, x.Release(t.Context()))
-	})
 }

@@ -120,14 +120,7 @@ func TestWhoDoesNotHearIsServedAllTheSame(t *testing.T) {
 			holder := backendtest.Locker(t, s, ttl)
 			for range 3 {
 				x := acquire(t, holder, "name")
-				got := make(chan error)
-				go func() {
-					y, err := locks.Acquire(t.Context(), "name")
-					if err == nil {
-						err = y.Release(t.Context())
-					}
-					got <- err
-				}()
+				got := backendtest.Next(t, locks, "name")
 				eventually(t, "it is in line", func() bool { return inLine(t, s, "name") == 1 })
 				ok(t, x.Release(t.Context()))
 				ok(t, <-got)
@@ -148,14 +141,7 @@ func TestAListenerWhoseConnectionBreaksListensAgain(t *testing.T) {
 		locks, err := core.New(sqllock.New(d.open(t), d.dialect, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
 		ok(t, err)
 		x := acquire(t, w.other, "name", core.WithTTL(time.Minute))
-		got := make(chan error)
-		go func() {
-			y, err := locks.Acquire(t.Context(), "name", core.WithTTL(time.Minute))
-			if err == nil {
-				err = y.Release(t.Context())
-			}
-			got <- err
-		}()
+		got := backendtest.Next(t, locks, "name", core.WithTTL(time.Minute))
 		for n := 1; n <= 3; n++ {
 			eventually(t, "it listens", func() bool { opened, _ := listens.opened(); return opened >= n })
 			w.kill(t)
@@ -170,54 +156,6 @@ func TestAListenerWhoseConnectionBreaksListensAgain(t *testing.T) {
 // connection is still there.
 func statementsOf(srv *servers.Server) int {
 	return strings.Count(srv.Log(), "LOG:  execute ")
-}
-
-func TestAHundredWaitersOfAProcessCostFewStatements(t *testing.T) {
-	t.Parallel()
-	srv := servers.Postgres(t, "-c", "log_statement=all")
-	d := postgres(srv.Addr(), "")
-	table := d.table(t)
-	s := sqllock.New(d.open(t), d.dialect, table, sqllock.WithListen(pgxlisten.Connect(d.source)))
-	locks, err := core.New(s)
-	ok(t, err)
-	holder, err := core.New(sqllock.New(d.open(t), d.dialect, table), core.WithTTL(time.Hour))
-	ok(t, err)
-	x := acquire(t, holder, "name")
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for range 100 {
-		wg.Go(func() { _, _ = locks.Acquire(ctx, "name") }) // until ctx ends
-	}
-	eventually(t, "they are in line", func() bool { return inLine(t, s, "name") == 1 })
-	const seconds = 10
-	before, began := statementsOf(srv), time.Now()
-	<-time.After(seconds * time.Second)
-	if n, most := statementsOf(srv)-before, int(3*time.Since(began).Seconds()); n > most {
-		t.Errorf("%d statements in %v, not %d", n, time.Since(began), most)
-	}
-	cancel()
-	wg.Wait()
-	ok(t, x.Release(t.Context()))
-	ok(t, locks.Close(t.Context()))
-	ok(t, holder.Close(t.Context()))
-}
-
-func TestAWaiterThatHasGoneCostsNoRelease(t *testing.T) {
-	t.Parallel()
-	d := postgres(servers.Postgres(t).Addr(), "")
-	table := d.table(t)
-	db := d.open(t)
-	gone := sqllock.New(db, d.dialect, table, sqllock.WithListen(pgxlisten.Connect(d.source)))
-	s := sqllock.New(db, d.dialect, table)
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
-	_, err := s.Acquire(t.Context(), c)
-	ok(t, err)
-	waiter := driver.Claim{Name: "name", Token: "other", TTL: time.Minute}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	waits(ctx, t, gone, waiter)
-	ok(t, gone.Close(t.Context()))
-	ok(t, s.Release(t.Context(), c))
 }
 
 // PostgreSQL lets one transaction at a time commit that notifies. Here a commit waits for a standby that there is not.

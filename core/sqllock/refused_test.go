@@ -20,21 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 )
 
-func TestAReadOnlyServerIsUnavailableAndSaysSo(t *testing.T) {
-	t.Parallel()
-	d := postgres(servers.Postgres(t).Addr(), "")
-	table := d.tableNamed(t)
-	d.source += "&options=-c%20default_transaction_read_only%3Don"
-	wantNotSent(t, d.store(t, table))
-	db := d.open(t)
-	ok(t, db.PingContext(t.Context())) // a busy machine may need longer to connect than an attempt has
-	_, err := locker(t, db, d.dialect, sqllock.WithTable(table)).TryAcquire(t.Context(), "name")
-	is(t, err, core.ErrUnavailable)
-	if !driver.Explain(err).Nobody || !strings.Contains(err.Error(), "primary") {
-		t.Error(err)
-	}
-}
-
 // A server that starts with this file applies what a primary sends, of which there is none.
 func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
 	t.Parallel()
@@ -63,19 +48,6 @@ func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
 		if !driver.Explain(err).Nobody || !strings.Contains(err.Error(), "standby") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// A commit that never comes would keep the row locked, and a broken connection would undo the grant.
-func TestAConnectionThatDoesNotCommitByItselfIsRefused(t *testing.T) {
-	t.Parallel()
-	d := mariadb(servers.MariaDB(t).Addr(), "")
-	table := d.tableNamed(t)
-	d.source += "?autocommit=0"
-	s := d.store(t, table)
-	wantNotSent(t, s)
-	if _, err := s.Inspect(t.Context(), "name"); err == nil || !strings.Contains(err.Error(), "autocommit=1") {
-		t.Error(err)
 	}
 }
 
@@ -143,14 +115,7 @@ func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("name-", i)
 		x := acquire(t, a, name, core.WithDedup(time.Millisecond))
-		got := make(chan error)
-		go func() {
-			y, err := b.Acquire(t.Context(), name)
-			if err == nil {
-				err = y.Release(t.Context())
-			}
-			got <- err
-		}()
+		got := backendtest.Next(t, b, name)
 		ok(t, x.Complete(t.Context()))
 		ok(t, <-got)
 		r, err := a.Acquire(t.Context(), "read", core.WithShared())
@@ -227,9 +192,7 @@ func TestASearchPathGivesNoSecondHolder(t *testing.T) {
 	ok(t, err)
 	c.Token = "another"
 	_, err = sqllock.New(elsewhere.open(t), d.dialect).Acquire(t.Context(), c)
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("a second holder: %v", err)
-	}
+	backendtest.IsHeld(t, err)
 }
 
 // Who may create functions and operators in a schema of the search path must not have them run as the user of the locks. Here
@@ -285,14 +248,7 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 		together(func(c driver.Claim) error { return s.Release(t.Context(), c) })
 	}
 	x := acquire(t, locks, "queued", core.WithDedup(time.Millisecond))
-	got := make(chan error)
-	go func() {
-		y, err := locker(t, db, d.dialect, opts...).Acquire(t.Context(), "queued")
-		if err == nil {
-			err = y.Release(t.Context())
-		}
-		got <- err
-	}()
+	got := backendtest.Next(t, locker(t, db, d.dialect, opts...), "queued")
 	time.Sleep(100 * time.Millisecond)
 	tx := begin(t, db)
 	ok(t, sqllock.InTx(t.Context(), tx, "queued"))
@@ -321,9 +277,7 @@ func TestAnUnloggedTableIsEmptyAfterACrash(t *testing.T) {
 		after, err = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", TTL: time.Hour})
 		return err == nil
 	})
-	if after.Fence <= before.Fence {
-		t.Errorf("fence %d after %d", after.Fence, before.Fence)
-	}
+	backendtest.Grows(t, after.Fence, before.Fence)
 	if _, err := sqllock.Schema(sqllock.MySQL, sqllock.WithUnlogged()); err == nil {
 		t.Error("MySQL has unlogged tables")
 	}

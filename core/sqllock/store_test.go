@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -42,22 +42,16 @@ func TestWhatCannotWorkComesOutOfNew(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "test.db"))
 	ok(t, err)
 	defer func() { _ = db.Close() }()
-	for what, store := range map[string]*sqllock.Store{
-		"nil":        sqllock.New(nil, sqllock.Postgres),
-		"dialect":    sqllock.New(db, "oracle"),
-		"no dialect": sqllock.New(db, ""),
-		"quote":      sqllock.New(db, sqllock.SQLite, sqllock.WithTable(`a"b`)),
-		"empty":      sqllock.New(db, sqllock.SQLite, sqllock.WithTable("")),
-		"dots":       sqllock.New(db, sqllock.SQLite, sqllock.WithTable("a.b.c")),
-		"long":       sqllock.New(db, sqllock.SQLite, sqllock.WithTable(strings.Repeat("x", 64))),
-		"nil option": sqllock.New(db, sqllock.SQLite, nil),
-	} {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), "sqllock: ") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
+		"sqllock: nil *sql.DB":              sqllock.New(nil, sqllock.Postgres),
+		`sqllock: unknown dialect "oracle"`: sqllock.New(db, "oracle"),
+		`sqllock: unknown dialect ""`:       sqllock.New(db, ""),
+		`sqllock: WithTable("a\"b")`:        sqllock.New(db, sqllock.SQLite, sqllock.WithTable(`a"b`)),
+		`sqllock: WithTable("")`:            sqllock.New(db, sqllock.SQLite, sqllock.WithTable("")),
+		`sqllock: WithTable("a.b.c")`:       sqllock.New(db, sqllock.SQLite, sqllock.WithTable("a.b.c")),
+		`sqllock: WithTable("xxxxx`:         sqllock.New(db, sqllock.SQLite, sqllock.WithTable(strings.Repeat("x", 64))),
+		"sqllock: nil option":               sqllock.New(db, sqllock.SQLite, nil),
+	})
 	_, err = core.New(sqllock.New(db, sqllock.SQLite, sqllock.WithTable("main.Locks_2")))
 	ok(t, err)
 	for _, d := range []sqllock.Dialect{"", "oracle"} {
@@ -103,87 +97,6 @@ func wantNotSent(t *testing.T, s *sqllock.Store) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-}
-
-func TestBytesKeepMarkersApart(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, d database) {
-		table := d.table(t)
-		s := sqllock.New(d.open(t), d.dialect, table)
-		for i, scope := range []string{"pay", "PAY", "pay ", "", " ", "pày"} {
-			c := driver.Claim{Name: "name", Token: fmt.Sprint("token", i), TTL: ttl, Scope: scope, Dedup: time.Hour}
-			_, err := s.Acquire(t.Context(), c)
-			ok(t, err)
-			ok(t, s.Release(t.Context(), c))
-			if _, err := s.Acquire(t.Context(), c); err == nil {
-				t.Errorf("scope %q: no marker", scope)
-			}
-		}
-	})
-}
-
-// Whoever is the first to complete is the last to run, whatever comes between the statements
-// of the others.
-func TestNobodyRunsWhatIsCompleteUnderConcurrency(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, d database) {
-		table := d.table(t)
-		a, b := sqllock.New(d.open(t), d.dialect, table), sqllock.New(d.open(t), d.dialect, table)
-		for round := range 60 {
-			var (
-				wg   sync.WaitGroup
-				runs atomic.Int32
-			)
-			for i := range 6 {
-				s := []*sqllock.Store{a, b}[i%2]
-				wg.Go(func() {
-					c := driver.Claim{Name: fmt.Sprint("name", round), TTL: time.Minute, Dedup: time.Hour}
-					for n := 0; ; n++ {
-						c.Token = fmt.Sprintf("token-%d-%d-%d", round, i, n)
-						_, err := s.Acquire(t.Context(), c)
-						if err == nil {
-							runs.Add(1)
-							err = s.Release(t.Context(), c)
-						}
-						if _, over := errors.AsType[*driver.Duplicate](err); over {
-							return
-						}
-						if _, held := errors.AsType[*driver.Held](err); err != nil && !held || runs.Load() > 1 {
-							t.Error(err)
-							return
-						}
-						time.Sleep(time.Millisecond)
-					}
-				})
-			}
-			wg.Wait()
-			if n := runs.Load(); n != 1 {
-				t.Fatalf("%d runs in round %d", n, round)
-			}
-		}
-	})
-}
-
-func TestWhatTheDatabaseRollsBackForOthersIsSentAgain(t *testing.T) {
-	t.Parallel()
-	d := postgres(servers.Postgres(t).Addr(), "&options=-c%20default_transaction_isolation%3Dserializable")
-	s := sqllock.New(d.open(t), d.dialect, d.table(t))
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for n := range 50 {
-				c := driver.Claim{Name: "name", Token: fmt.Sprintf("token-%d-%d", i, n), TTL: time.Minute}
-				_, err := s.Acquire(t.Context(), c)
-				if err == nil {
-					err = s.Release(t.Context(), c)
-				}
-				if _, held := errors.AsType[*driver.Held](err); err != nil && !held {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func TestBlocksOfFencesDoNotOverlap(t *testing.T) {

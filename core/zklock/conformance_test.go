@@ -1,8 +1,6 @@
 package zklock_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +24,7 @@ var (
 	eventually = backendtest.Eventually
 	acquire    = backendtest.Acquire
 	renewed    = backendtest.Renewed
+	waits      = backendtest.InVain
 	is         = backendtest.Is
 )
 
@@ -137,13 +136,4 @@ const ttl = 2 * time.Second
 func locker(t *testing.T, store driver.Driver) *core.Locker {
 	t.Helper()
 	return backendtest.Locker(t, store, longTTL)
-}
-
-// waits has a claim stand in the queue in vain until ctx ends.
-func waits(ctx context.Context, t *testing.T, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	g, err := d.Wait(ctx, c)
-	if _, held := errors.AsType[*driver.Held](err); !held {
-		t.Errorf("%+v, %v", g, err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // Faults that Curator's recipes have had, or have. What else there was of that kind:
@@ -19,40 +20,33 @@ import (
 //   - A holder whose session has ended believes that it has the lock (CURATOR-206):
 //     TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn.
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A client that reconnects with a new session may still see the znode of its last one, which is about to go
 // (CURATOR-518, 604).
 func TestAZnodeOfAnEarlierSessionIsNoGrant(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	call := &call{Store: s, ctx: t.Context()}
-	must(t, call.begin())
+	backendtest.OK(t, call.begin())
 	earlier, _, err := zk.Connect([]string{s.conn.Server()}, 10*time.Second, zk.WithLogInfo(false))
-	must(t, err)
+	backendtest.OK(t, err)
 	defer earlier.Close()
 	for what, c := range map[string]driver.Claim{
 		"exclusive": {Token: "a"}, "shared": {Token: "b", Limit: driver.Readers}, "limited": {Token: "c", Limit: 2},
 	} {
 		c.Name, c.TTL = what, 5*time.Second
-		must(t, call.makeDir(c.Name))
+		backendtest.OK(t, call.makeDir(c.Name))
 		path, err := earlier.Create(s.dir(c.Name)+"/"+entry(c)+"-", []byte(record(c)), zk.FlagEphemeralSequential, s.acl)
-		must(t, err)
+		backendtest.OK(t, err)
 		n, err := call.take(c.Name, digest(c.Token), true) // its creation was not answered
-		must(t, err)
+		backendtest.OK(t, err)
 		call.leave(n)
 		if g, err := s.Acquire(t.Context(), c); err == nil {
 			t.Errorf("%s: granted %+v", what, g)
 		}
-		must(t, earlier.Delete(path, -1)) // as with its session
+		backendtest.OK(t, earlier.Delete(path, -1)) // as with its session
 		_, err = s.Acquire(t.Context(), c)
-		must(t, err)
-		must(t, s.Release(t.Context(), c))
+		backendtest.OK(t, err)
+		backendtest.OK(t, s.Release(t.Context(), c))
 	}
 }
 
@@ -68,23 +62,23 @@ func TestWhatGoesBetweenALookAndItsWatchIsNotMissed(t *testing.T) {
 		for i := range holders {
 			holders[i].Limit, holders[i].Token = limit, string(rune('a'+i))
 			_, err := s.Acquire(t.Context(), holders[i])
-			must(t, err)
+			backendtest.OK(t, err)
 		}
 		waiter.Limit = limit
 		n, err := call.take(waiter.Name, digest(waiter.Token), false)
-		must(t, err)
-		must(t, call.create(n, waiter, true))
+		backendtest.OK(t, err)
+		backendtest.OK(t, call.create(n, waiter, true))
 		queue, err := call.lookUp(n)
-		must(t, err)
-		must(t, s.Release(t.Context(), holders[0]))
+		backendtest.OK(t, err)
+		backendtest.OK(t, s.Release(t.Context(), holders[0]))
 		if _, err := call.watchFor("name", queue, len(queue)-1); !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("limit %d: %v", limit, err)
 		}
 		_, err = call.remove(n)
-		must(t, err)
+		backendtest.OK(t, err)
 		call.leave(n)
 		for _, c := range holders[1:] {
-			must(t, s.Release(t.Context(), c))
+			backendtest.OK(t, s.Release(t.Context(), c))
 		}
 	}
 }
@@ -99,14 +93,14 @@ func TestAReleaseThatIsSentAgainEndsNoLaterLease(t *testing.T) {
 		second.Token = "second"
 		for _, c := range []driver.Claim{first, second} {
 			_, err := s.Wait(t.Context(), c)
-			must(t, err)
+			backendtest.OK(t, err)
 			if c.Token == first.Token {
-				must(t, s.Release(t.Context(), first)) // whose answer is lost
+				backendtest.OK(t, s.Release(t.Context(), first)) // whose answer is lost
 			}
 		}
 		if err := s.Release(t.Context(), first); !errors.Is(err, driver.ErrNotOwner) {
 			t.Errorf("%s: %v", what, err)
 		}
-		must(t, s.Renew(t.Context(), []driver.Claim{second})[0])
+		backendtest.OK(t, s.Renew(t.Context(), []driver.Claim{second})[0])
 	}
 }

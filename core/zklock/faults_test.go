@@ -9,9 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
@@ -89,23 +89,12 @@ func TestWhileDisconnectedNothingIsGrantedAndNothingIsLostInHaste(t *testing.T) 
 
 func TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 4*time.Second)
-	x := acquire(t, w.locks, "name") // of which the session allows a part
+	w := newWorld(t, 4*time.Second) // which allows a part of the TTL
 	before := w.conn.SessionID()
-	w.proxy.BlackHole(true)
-	y := acquire(t, w.other, "name")
-	if x.Context().Err() == nil {
-		t.Error("two holders")
+	backendtest.BlackHole(t, w.proxy, w.locks, w.other)
+	if w.conn.SessionID() == before {
+		t.Error("the session is the same")
 	}
-	is(t, x.Err(), core.ErrLost)
-	if y.Fence() <= x.Fence() {
-		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-	}
-	w.proxy.Heal()
-	eventually(t, "a new session", func() bool { return w.conn.State() == zk.StateHasSession && w.conn.SessionID() != before })
-	is(t, x.Release(t.Context()), core.ErrLost)
-	ok(t, y.Release(t.Context()))
-	ok(t, acquire(t, w.locks, "name").Release(t.Context()))
 }
 
 func TestAReleaseThatFailsIsDoneOnceTheServerIsBack(t *testing.T) {
@@ -121,20 +110,6 @@ func TestAReleaseThatFailsIsDoneOnceTheServerIsBack(t *testing.T) {
 		t.Error("it went with its TTL only")
 	}
 	ok(t, acquire(t, w.locks, "name").Release(t.Context()))
-}
-
-func TestWhatNobodyRenewsGoesWhileTheSessionLives(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name", core.WithTTL(ttl), core.WithoutRenewal())
-	w.cut(t)
-	<-x.Context().Done()
-	time.Sleep(ttl) // by now its deletion has failed
-	if len(w.seats(t, "name")) != 1 {
-		t.Error("gone without a connection")
-	}
-	w.proxy.Heal()
-	eventually(t, "the znode is gone", func() bool { return len(w.seats(t, "name")) == 0 })
 }
 
 func TestACreationThatIsNotAnsweredIsFoundAgain(t *testing.T) {
@@ -181,86 +156,12 @@ func TestACreationThatNobodyWaitsForIsUndone(t *testing.T) {
 func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name", core.WithTTL(10*time.Second), core.WithRenewEvery(200*time.Millisecond))
-	for range 5 { // the client takes its time to connect again
-		w.proxy.Reset()
-		renewed(t, x)
-	}
-	eventually(t, "it is released", func() bool { return x.Release(t.Context()) == nil })
+	backendtest.Breaks(t, w.locks, 5, w.proxy.Reset) // the client takes its time to connect again
 	eventually(t, "nothing is left", func() bool { return len(w.seats(t, "name")) == 0 })
-}
-
-func TestALeaseSurvivesTheServersRestart(t *testing.T) {
-	t.Parallel()
-	const longer = 2 * time.Minute // on a busy machine the server takes its time
-	w := newWorld(t, longer)
-	x := acquire(t, w.locks, "name", core.WithTTL(longer/3), core.WithRenewEvery(200*time.Millisecond))
-	w.server.Kill()
-	_, err := w.other.TryAcquire(t.Context(), "another")
-	is(t, err, core.ErrUnavailable)
-	ok(t, x.Err())
-	w.server.Restart()
-	renewed(t, x)
-	_, err = w.other.Acquire(t.Context(), "name", core.WithWait(time.Second))
-	is(t, err, core.ErrHeld)
-	ok(t, x.Release(t.Context()))
-	y := acquire(t, w.other, "name")
-	if y.Fence() <= x.Fence() {
-		t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-	}
-	ok(t, y.Release(t.Context()))
 }
 
 func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name", core.WithRenewEvery(200*time.Millisecond))
-	y := acquire(t, w.locks, "short", core.WithTTL(ttl))
-	w.server.Pause()
-	<-y.Context().Done()
-	is(t, y.Err(), core.ErrLost)
-	w.server.Resume()
-	ok(t, x.Err())
-	renewed(t, x)
-	ok(t, x.Release(t.Context()))
-	ok(t, acquire(t, w.other, "short").Release(t.Context()))
-}
-
-func TestEveryCallReturnsInABlackHole(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name")
-	w.proxy.BlackHole(true)
-	const bound = 4 * time.Second // of a renewal under way, and of the attempt after it
-	within := func(what string, call func(context.Context) error) {
-		t.Helper()
-		began := time.Now()
-		if err := call(context.Background()); !errors.Is(err, core.ErrUnavailable) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if took := time.Since(began); took > bound+time.Second { // a second for a busy machine
-			t.Errorf("%s took %s", what, took)
-		}
-	}
-	within("TryAcquire", func(ctx context.Context) error { _, err := w.locks.TryAcquire(ctx, "other"); return err })
-	within("Release", x.Release)
-	conn, session := connect(t, w.server.Addr(), longSession)
-	store := zklock.New(conn, session)
-	w.server.Pause()
-	for what, call := range map[string]func(context.Context, driver.Claim) error{
-		"Acquire": func(ctx context.Context, c driver.Claim) error { _, err := store.Acquire(ctx, c); return err },
-		"Renew":   func(ctx context.Context, c driver.Claim) error { return store.Renew(ctx, []driver.Claim{c})[0] },
-		"Release": store.Release,
-		"Wait":    func(ctx context.Context, c driver.Claim) error { _, err := store.Wait(ctx, c); return err },
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		began := time.Now()
-		err := call(ctx, driver.Claim{Name: "name", Token: "token", TTL: ttl})
-		cancel()
-		if took := time.Since(began); err == nil || errors.Is(err, driver.ErrNotOwner) || took > time.Second {
-			t.Errorf("%s: %v after %s", what, err, took)
-		}
-	}
-	w.server.Resume()
-	w.proxy.Heal()
+	backendtest.Freeze(t, w.server, w.locks, longTTL, ttl)
 }

@@ -19,9 +19,7 @@ func open(t *testing.T) *Store {
 	session := new(Session)
 	conn, _, err := zk.Connect([]string{servers.ZooKeeper(t).Addr()}, 10*time.Second,
 		zk.WithDialer(session.Dial), zk.WithLogInfo(false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(conn.Close)
 	return New(conn, session)
 }
@@ -34,17 +32,13 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	conn := s.conn
 	create := func() string {
 		path, err := conn.Create("/x-", nil, zk.FlagEphemeralSequential, s.acl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		return path
 	}
 	call := &call{Store: s, ctx: t.Context()}
 	watch := func(path string) <-chan zk.Event {
 		fires, err := call.watch(path, func() (fires <-chan zk.Event, err error) { _, _, fires, err = conn.GetW(path); return fires, err })
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		return fires
 	}
 	first, second := create(), create()
@@ -52,9 +46,7 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	if watch(first) != fires {
 		t.Error("a second watch")
 	}
-	if err := conn.Delete(first, -1); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, conn.Delete(first, -1))
 	for range 2 { // whoever waits
 		<-fires
 	}
@@ -73,9 +65,7 @@ func TestWhoFindsAHandoffGoneLooksWhoHasTakenItOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Handoff, c.Keep = "handoff", time.Minute
-	if err := s.Release(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, s.Release(t.Context(), c))
 	call := &call{Store: s, ctx: t.Context()}
 	queue, err := call.queue("name")
 	if err != nil || len(queue) != 1 || !isLeft(queue[0]) {
@@ -103,22 +93,22 @@ func TestAFenceIsLaterThanThatOfWhoCameBetween(t *testing.T) {
 	s := open(t)
 	for _, c := range []driver.Claim{{Name: "name", Token: "token", TTL: 5 * time.Second}, {Name: "another", Token: "token", TTL: 5 * time.Second, Limit: driver.Readers}} {
 		call := &call{Store: s, ctx: t.Context()}
-		must(t, call.makeDir(c.Name))
+		backendtest.OK(t, call.makeDir(c.Name))
 		before, err := s.conn.Create(s.dir(c.Name)+"/"+exclusive+digest("other")+"-", nil, zk.FlagEphemeralSequential, s.acl)
-		must(t, err)
+		backendtest.OK(t, err)
 		n, err := call.take(c.Name, digest(c.Token), false)
-		must(t, err)
-		must(t, call.create(n, c, false))
+		backendtest.OK(t, err)
+		backendtest.OK(t, call.create(n, c, false))
 		other, err := s.conn.Set(before, []byte(record(driver.Claim{Token: "other"})), -1)
-		must(t, err)
-		must(t, s.conn.Delete(before, -1))
+		backendtest.OK(t, err)
+		backendtest.OK(t, s.conn.Delete(before, -1))
 		_, err = call.lookUp(n)
-		must(t, err)
+		backendtest.OK(t, err)
 		if g, err := call.grant(n, c, true); err != nil || g.Fence <= uint64(other.Mzxid) {
 			t.Errorf("fence %d after %d, %v", g.Fence, other.Mzxid, err)
 		}
 		call.leave(n)
-		must(t, s.Release(t.Context(), c))
+		backendtest.OK(t, s.Release(t.Context(), c))
 	}
 }
 
@@ -264,9 +254,7 @@ func TestAZnodeOfAnEarlierSessionIsNotRenewed(t *testing.T) {
 	verified := c
 	verified.TTL = 0
 	for _, c := range []driver.Claim{verified, c} {
-		if err := s.Renew(t.Context(), []driver.Claim{c})[0]; err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, s.Renew(t.Context(), []driver.Claim{c})[0])
 	}
 	s.mu.Lock()
 	for _, n := range s.nodes {

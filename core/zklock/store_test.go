@@ -3,12 +3,10 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,33 +15,28 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
 func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	conn, session := new(zk.Conn), new(zklock.Session)
-	for what, store := range map[string]*zklock.Store{
-		"no connection":           zklock.New(nil, session),
-		"no session":              zklock.New(conn, nil),
-		"WithACL":                 zklock.New(conn, session, zklock.WithACL(nil)),
-		`WithRoot("")`:            zklock.New(conn, session, zklock.WithRoot("")),
-		`WithRoot("/")`:           zklock.New(conn, session, zklock.WithRoot("/")),
-		`WithRoot("a")`:           zklock.New(conn, session, zklock.WithRoot("a")),
-		`WithRoot("/a/")`:         zklock.New(conn, session, zklock.WithRoot("/a/")),
-		`WithRoot("/a//b")`:       zklock.New(conn, session, zklock.WithRoot("/a//b")),
-		`WithRoot("/./b")`:        zklock.New(conn, session, zklock.WithRoot("/./b")),
-		`WithRoot("/a/..")`:       zklock.New(conn, session, zklock.WithRoot("/a/..")),
-		`WithRoot("/a\x00")`:      zklock.New(conn, session, zklock.WithRoot("/a\x00")),
-		`WithRoot("/\u0085")`:     zklock.New(conn, session, zklock.WithRoot("/\u0085")),
-		`WithRoot("/\U0001F512")`: zklock.New(conn, session, zklock.WithRoot("/\U0001F512")),
-	} {
-		_, err := core.New(store)
-		is(t, err, core.ErrInvalid)
-		if err == nil || !strings.Contains(err.Error(), strings.SplitN(what, "(", 2)[0]) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
+	backendtest.RefusedByNew(t, map[string]driver.Driver{
+		"no connection":       zklock.New(nil, session),
+		"no session":          zklock.New(conn, nil),
+		"WithACL":             zklock.New(conn, session, zklock.WithACL(nil)),
+		`WithRoot("")`:        zklock.New(conn, session, zklock.WithRoot("")),
+		`WithRoot("/")`:       zklock.New(conn, session, zklock.WithRoot("/")),
+		`WithRoot("a")`:       zklock.New(conn, session, zklock.WithRoot("a")),
+		`WithRoot("/a/")`:     zklock.New(conn, session, zklock.WithRoot("/a/")),
+		`WithRoot("/a//b")`:   zklock.New(conn, session, zklock.WithRoot("/a//b")),
+		`WithRoot("/./b")`:    zklock.New(conn, session, zklock.WithRoot("/./b")),
+		`WithRoot("/a/..")`:   zklock.New(conn, session, zklock.WithRoot("/a/..")),
+		`WithRoot("/a\x00")`:  zklock.New(conn, session, zklock.WithRoot("/a\x00")),
+		`WithRoot("/\u0085")`: zklock.New(conn, session, zklock.WithRoot("/\u0085")),
+		`WithRoot("/🔒")`:      zklock.New(conn, session, zklock.WithRoot("/\U0001F512")),
+	})
 	locks, err := core.New(zklock.New(conn, session, zklock.WithRoot("/a.b/Zürich")))
 	ok(t, err)
 	_, err = locks.With(core.WithTTL(time.Second))
@@ -89,22 +82,6 @@ func TestWithoutTheSessionsDialNothingIsGranted(t *testing.T) {
 	}
 }
 
-func TestTheSessionsOwnDialerIsUsed(t *testing.T) {
-	t.Parallel()
-	server := servers.ZooKeeper(t)
-	var used sync.Once
-	dialed := make(chan struct{})
-	session := &zklock.Session{Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
-		used.Do(func() { close(dialed) })
-		return net.DialTimeout(network, address, timeout)
-	}}
-	conn, _, err := zk.Connect([]string{server.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
-	ok(t, err)
-	defer conn.Close()
-	ok(t, acquire(t, locker(t, zklock.New(conn, session)), "name").Release(t.Context()))
-	<-dialed
-}
-
 func TestNoTokenIsAtTheServer(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
@@ -137,85 +114,6 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 	}
 }
 
-func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
-	t.Parallel()
-	server := servers.ZooKeeper(t)
-	const waiters = 4
-	direct, session := connect(t, server.Addr(), longSession)
-	holder := acquire(t, locker(t, zklock.New(direct, session)), "name")
-	served := make(chan int, waiters)
-	var wg sync.WaitGroup
-	for i := range waiters {
-		conn, session := connect(t, server.Addr(), longSession)
-		locks := locker(t, zklock.New(conn, session))
-		wg.Go(func() {
-			err := locks.Do(t.Context(), "name", func(context.Context) error {
-				served <- i
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		eventually(t, "it is in the queue", func() bool {
-			seats, _, err := direct.Children("/holdfast/name")
-			return err == nil && len(seats) == i+2
-		})
-	}
-	// Each of those before somebody is watched by one session, whoever came later.
-	var watches string
-	eventually(t, "each watches", func() bool {
-		watches = tell(t, server.Addr(), "wchp")
-		return strings.Count(watches, "/holdfast/name/") == waiters
-	})
-	if n := strings.Count(watches, "\t0x"); n != waiters {
-		t.Errorf("%d watches:\n%s", n, watches)
-	}
-	ok(t, holder.Release(t.Context()))
-	wg.Wait()
-	for i := range waiters {
-		if who := <-served; who != i {
-			t.Errorf("%d is served as number %d", who, i)
-		}
-	}
-}
-
-func TestAWaitThatIsGivenUpLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	server := servers.ZooKeeper(t)
-	direct, session := connect(t, server.Addr(), longSession)
-	holder := acquire(t, locker(t, zklock.New(direct, session)), "name")
-	conn, session := connect(t, server.Addr(), longSession)
-	locks := locker(t, zklock.New(conn, session))
-	for range 20 {
-		_, err := locks.Acquire(t.Context(), "name", core.WithWait(50*time.Millisecond))
-		is(t, err, core.ErrHeld)
-	}
-	eventually(t, "nobody else is in the queue", func() bool {
-		seats, _, err := direct.Children("/holdfast/name")
-		return err == nil && len(seats) == 1
-	})
-	ok(t, holder.Release(t.Context()))
-}
-
-func TestAnEntryOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
-	t.Parallel()
-	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
-	store := zklock.New(conn, session)
-	owner := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
-	_, err := store.Acquire(t.Context(), owner)
-	ok(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	waits(ctx, t, store, driver.Claim{Name: "name", Token: "waiter", TTL: ttl})
-	ok(t, store.Release(t.Context(), owner))
-	next := driver.Claim{Name: "name", Token: "next", TTL: longTTL}
-	if _, err := store.Acquire(t.Context(), next); err == nil {
-		t.Error("it was not that claim's turn")
-	}
-	eventually(t, "the entry is given up", func() bool { _, err := store.Acquire(t.Context(), next); return err == nil })
-}
-
 func TestARefusedAcquireWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)
@@ -233,22 +131,6 @@ func TestARefusedAcquireWritesNothing(t *testing.T) {
 		t.Errorf("%s, and %s before", after, before)
 	}
 	ok(t, holder.Release(t.Context()))
-}
-
-func TestAVerificationChangesNothing(t *testing.T) {
-	t.Parallel()
-	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
-	store := zklock.New(conn, session)
-	c := driver.Claim{Name: "name", Token: "token", TTL: longTTL}
-	_, err := store.Acquire(t.Context(), c)
-	ok(t, err)
-	verify := c
-	verify.TTL = 0
-	for range 3 {
-		ok(t, store.Renew(t.Context(), []driver.Claim{verify})[0])
-		time.Sleep(ttl / 4)
-	}
-	ok(t, store.Release(t.Context(), c))
 }
 
 // tell sends one of ZooKeeper's four-letter words.
@@ -300,19 +182,4 @@ func TestTheACLIsThatOfAllNodes(t *testing.T) {
 	if !errors.Is(err, zk.ErrNoAuth) || !strings.Contains(err.Error(), "needs read, write, create and delete") {
 		t.Errorf("%v does not say why", err)
 	}
-}
-
-func TestNothingIsLeftOfIdleNames(t *testing.T) {
-	t.Parallel()
-	server := servers.ZooKeeper(t)
-	conn, session := connect(t, server.Addr(), longSession)
-	locks := locker(t, zklock.New(conn, session))
-	for i := range 20 {
-		ok(t, acquire(t, locks, fmt.Sprintf("order:%d", i)).Release(t.Context()))
-	}
-	eventually(t, "the server deletes the parents", func() bool {
-		names, _, err := conn.Children("/holdfast")
-		return err == nil && len(names) == 0
-	})
-	ok(t, acquire(t, locks, "order:1").Release(t.Context()))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/operate"
 )
 
@@ -34,9 +35,7 @@ type job struct {
 func (f *fleet) start(args ...string) *job {
 	f.Helper()
 	exe, err := os.Executable()
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	j := &job{fleet: f, dir: f.TempDir(), cmd: exec.Command(exe, args...), ended: make(chan struct{})}
 	j.cmd.Env = append(os.Environ(), mainEnv+"=1")
 	for k, v := range f.env {
@@ -53,9 +52,7 @@ func (f *fleet) start(args ...string) *job {
 	if f.first {
 		firstProcess(f.T, j.cmd)
 	}
-	if err := j.cmd.Start(); err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, j.cmd.Start())
 	go func() {
 		defer close(j.ended)
 		_ = j.cmd.Wait()
@@ -68,9 +65,7 @@ func (f *fleet) start(args ...string) *job {
 func (j *job) create(name string) *os.File {
 	j.Helper()
 	file, err := os.Create(filepath.Join(j.dir, name))
-	if err != nil {
-		j.Fatal(err)
-	}
+	backendtest.OK(j, err)
 	return file
 }
 
@@ -104,7 +99,7 @@ func (j *job) exit() int {
 // file waits until a script has written a file, and returns its text.
 func (j *job) file(name string) (text string) {
 	j.Helper()
-	j.eventually("there is a file "+name, func() bool {
+	backendtest.Eventually(j, "there is a file "+name, func() bool {
 		b, err := os.ReadFile(filepath.Join(j.dir, name))
 		text = strings.TrimSpace(string(b))
 		return err == nil && text != ""
@@ -121,10 +116,8 @@ func (j *job) has(name string) bool {
 func (j *job) gone(pid string) {
 	j.Helper()
 	n, err := strconv.Atoi(pid)
-	if err != nil {
-		j.Fatal(err)
-	}
-	j.eventually("process "+pid+" is gone", func() bool {
+	backendtest.OK(j, err)
+	backendtest.Eventually(j, "process "+pid+" is gone", func() bool {
 		stat, err := os.ReadFile("/proc/" + pid + "/stat")
 		return errors.Is(syscall.Kill(n, 0), syscall.ESRCH) || err == nil && strings.Contains(string(stat), ") Z ")
 	})
@@ -133,9 +126,7 @@ func (j *job) gone(pid string) {
 func (f *fleet) free(name string) bool {
 	f.Helper()
 	info, err := operate.New(f.process("")).Inspect(f.Context(), name)
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	return !info.Held
 }
 
@@ -143,9 +134,7 @@ func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	j := f.start("run", "job", "--", "sh", "-c", `echo "$HOLDFAST_NAME $HOLDFAST_FENCE" >held; cat <go >/dev/null; echo out; echo err >&2; exit 7`)
-	if err := syscall.Mkfifo(filepath.Join(j.dir, "go"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, syscall.Mkfifo(filepath.Join(j.dir, "go"), 0o600))
 	name, fence, _ := strings.Cut(j.file("held"), " ")
 	if n, err := strconv.ParseUint(fence, 10, 64); name != "job" || err != nil || n == 0 {
 		t.Errorf("%q, %q", name, fence)
@@ -155,9 +144,7 @@ func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
 	if want := host + ":" + strconv.Itoa(j.cmd.Process.Pid) + " sh"; err != nil || !info.Held || info.Label != want {
 		t.Errorf("%+v, not %s, %v", info, want, err)
 	}
-	if err := os.WriteFile(filepath.Join(j.dir, "go"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, os.WriteFile(filepath.Join(j.dir, "go"), []byte("x"), 0o600))
 	if status := j.exit(); status != 7 || j.out != "out\n" || j.err != "err\n" {
 		t.Errorf("status %d, %q, %q", status, j.out, j.err)
 	}
@@ -276,9 +263,7 @@ func TestAReleaseThatIsNotConfirmedIsTold(t *testing.T) {
 	j := f.start("run", "-ttl", "2s", "-done-for", "1h", "job", "--", "sh", "-c", `echo x >began; while ! test -e end; do sleep 0.05; done`)
 	j.file("began")
 	server.Kill()
-	if err := os.WriteFile(filepath.Join(j.dir, "end"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, os.WriteFile(filepath.Join(j.dir, "end"), nil, 0o600))
 	if status := j.exit(); status != 0 || !strings.Contains(j.err, "not confirmed") || !strings.Contains(j.err, "others may not find the work done") {
 		t.Errorf("status %d, %q", status, j.err)
 	}
@@ -319,9 +304,7 @@ func TestACommandGetsItsGraceWhateverBecomesOfStandardError(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
 			read, write, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			backendtest.OK(t, err)
 			defer read.Close()
 			defer write.Close()
 			f.stderr = write
@@ -351,9 +334,7 @@ func TestACommandGetsItsGraceWhateverBecomesOfStandardError(t *testing.T) {
 // fill leaves no room in a pipe.
 func fill(t *testing.T, pipe *os.File) {
 	t.Helper()
-	if err := pipe.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, pipe.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 	for {
 		if _, err := pipe.Write(make([]byte, 1)); err != nil {
 			return
@@ -385,9 +366,7 @@ func (f *fleet) seize(name string) {
 	if err == nil {
 		_, err = operate.New(locks).ForceRelease(f.Context(), name, info.Handle)
 	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 }
 
 func TestSignalsGoOnToTheCommand(t *testing.T) {
@@ -421,7 +400,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	f := newFleet(t)
 	f.acquire(f.process("web-7"), "job")
 	j := f.start("run", "job", "--", "touch", "ran")
-	f.eventually("it waits", func() bool {
+	backendtest.Eventually(f, "it waits", func() bool {
 		info, err := operate.New(f.process("")).Inspect(t.Context(), "job")
 		return err == nil && len(info.Line) > 0
 	})
@@ -442,7 +421,7 @@ func TestNothingIsLeftOfAProcessThatIsKilled(t *testing.T) {
 	j.exit()
 	j.gone(self)
 	j.gone(child)
-	f.eventually("the name is free", func() bool { return f.free("job") })
+	backendtest.Eventually(f, "the name is free", func() bool { return f.free("job") })
 }
 
 func TestALeaderRunsTheCommandAgainAfterALoss(t *testing.T) {
@@ -529,11 +508,9 @@ func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {
 	self := j.file("self")
 	j.file("beats")
 	j.signal(syscall.SIGTSTP)
-	f.eventually("both are stopped", func() bool { return stopped(self) && stopped(strconv.Itoa(j.cmd.Process.Pid)) })
+	backendtest.Eventually(f, "both are stopped", func() bool { return stopped(self) && stopped(strconv.Itoa(j.cmd.Process.Pid)) })
 	x, err := f.process("next").Acquire(t.Context(), "job") // when the TTL is over
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	beats := j.file("beats")
 	j.signal(syscall.SIGCONT)
 	if status := j.exit(); status != lost {

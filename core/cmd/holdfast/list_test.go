@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
@@ -24,7 +25,7 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 	f.line("order:42")
 	f.line("order:42")
 	var out string
-	f.eventually("two wait", func() bool {
+	backendtest.Eventually(f, "two wait", func() bool {
 		out, _, _ = call(t, f.env, "ls", "-o", "wide")
 		first := strings.Split(strings.Split(out, "\n")[0], "\t")
 		return len(first) == 8 && first[0] == "order:42" && first[1] == "host-1" && first[2] == "exclusive" &&
@@ -86,9 +87,7 @@ func wild(n int) inspect.LeaseInfo {
 func TestTheTableFitsInAHundredColumns(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeTable(&b, []inspect.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Kind: inspect.HoldForeign, Label: "m"}}, false); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, writeTable(&b, []inspect.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Kind: inspect.HoldForeign, Label: "m"}}, false))
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	if len(lines) != 6 {
 		t.Errorf("%d lines:\n%s", len(lines), b.String())
@@ -106,9 +105,7 @@ func TestTheTableFitsInAHundredColumns(t *testing.T) {
 func TestNothingFromTheServerSteersATerminal(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeTabs(&b, []inspect.LeaseInfo{wild(2)}, true); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, writeTabs(&b, []inspect.LeaseInfo{wild(2)}, true))
 	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 7 {
 		t.Errorf("%q", line)
 	}
@@ -144,9 +141,7 @@ func TestNodesThatDisagreeAreShown(t *testing.T) {
 	}
 	var tabs, story, object bytes.Buffer
 	for _, err := range []error{writeTabs(&tabs, []inspect.LeaseInfo{info}, false), writeStory(&story, info), writeJSON(&object, []inspect.LeaseInfo{info}, newRow)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 	}
 	if want := "name\tweb-1 (2 of 5 nodes)\texclusive\t-\t1.0s\t-\n"; tabs.String() != want {
 		t.Errorf("%q, not %q", tabs.String(), want)
@@ -225,7 +220,7 @@ func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	}()
 	shows := func(text string) {
 		t.Helper()
-		f.eventually("the screen shows "+text, func() bool { return strings.Contains(screen.last(), text) })
+		backendtest.Eventually(f, "the screen shows "+text, func() bool { return strings.Contains(screen.last(), text) })
 	}
 	shows("holdfast:: 0 held, 0 in line")
 	locks := f.process("host-1")

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/backend"
 	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/child"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -83,9 +84,7 @@ func (f *fleet) process(label string) *core.Locker {
 	f.Helper()
 	rdb := f.client()
 	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(f.share.Prefix)), core.WithLabel(label))
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	f.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -99,9 +98,7 @@ func (f *fleet) process(label string) *core.Locker {
 func (f *fleet) acquire(locks *core.Locker, name string) *core.Lease {
 	f.Helper()
 	x, err := locks.Acquire(f.Context(), name)
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	f.Cleanup(func() { _ = x.Release(context.Background()) })
 	return x
 }
@@ -114,18 +111,6 @@ func (f *fleet) line(name string) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() { _, _ = locks.Acquire(ctx, name) })
 	f.Cleanup(func() { cancel(); waiting.Wait() })
-}
-
-// eventually waits for cond, for what a busy machine may need.
-func (f *fleet) eventually(what string, cond func() bool) {
-	f.Helper()
-	for range 600 {
-		if cond() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	f.Fatalf("never came true: %s", what)
 }
 
 func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/child"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestASignalWhileTheCommandStartsIsTheCommands(t *testing.T) {
@@ -17,7 +18,7 @@ func TestASignalWhileTheCommandStartsIsTheCommands(t *testing.T) {
 	defer r.stop()
 	c, detach, err := r.start(func() (*child.Child, error) {
 		r.signals <- syscall.SIGUSR1
-		f.eventually("it is taken", func() bool { return len(r.signals) == 0 })
+		backendtest.Eventually(f, "it is taken", func() bool { return len(r.signals) == 0 })
 		return child.Start("/bin/sleep", []string{"sleep", "1000"}, nil)
 	}, func() error { return nil })
 	if err != nil {

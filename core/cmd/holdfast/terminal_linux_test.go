@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // desk is a terminal at which an interactive shell runs.
@@ -27,39 +29,25 @@ type desk struct {
 func (f *fleet) sit() *desk {
 	f.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		f.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
+	backendtest.OK(f, unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	defer tty.Close()
 	exe, err := os.Executable()
-	if err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, err)
 	shell := exec.Command("bash", "--norc", "--noprofile", "-i")
 	shell.Dir = f.TempDir()
-	if err := os.Symlink(exe, filepath.Join(shell.Dir, "holdfast")); err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, os.Symlink(exe, filepath.Join(shell.Dir, "holdfast")))
 	shell.Env = append(os.Environ(), mainEnv+"=1", "PS1=$ ", "HISTFILE=")
 	for k, v := range f.env {
 		shell.Env = append(shell.Env, k+"="+v)
 	}
 	shell.Stdin, shell.Stdout, shell.Stderr = tty, tty, tty
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := shell.Start(); err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, shell.Start())
 	d := &desk{fleet: f, keys: keys}
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -98,7 +86,7 @@ func (d *desk) types(text, expected string) {
 			d.Logf("typed %q, shown since then: %q", text, shown)
 		}
 	}()
-	d.eventually(fmt.Sprintf("%q shows %q", text, expected), func() bool {
+	backendtest.Eventually(d, fmt.Sprintf("%q shows %q", text, expected), func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		shown = d.out[before:]
@@ -150,7 +138,7 @@ func TestTheShellControlsItAsAnyJob(t *testing.T) {
 	d.types("fg; echo status $?\n", "holdfast run")
 	d.types("it\n", "got it\r\nstatus 4")
 	d.types("./holdfast run -ttl 1m job -- sh -c 'sleep 0.2; echo from be\"\"hind; read x; echo got $x; exit 6' &\n", "from behind")
-	d.eventually("the shell knows that it wants to read", func() bool { return d.typed("\n", "Stopped") })
+	backendtest.Eventually(d, "the shell knows that it wants to read", func() bool { return d.typed("\n", "Stopped") })
 	d.types("fg; echo status $?\n", "holdfast run")
 	d.types("that\n", "got that\r\nstatus 6")
 	d.types("./holdfast run job -- true | cat; echo pi\"\"pe ${PIPESTATUS[0]}\n", "pipe 0")

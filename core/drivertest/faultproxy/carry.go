@@ -183,7 +183,7 @@ func (l *link) blackHoled() bool {
 }
 
 // inDark says whether a black hole is there for the link. p.mu is held.
-func (l *link) inDark() bool { return l.p.blackHole || l.p.from[l.source] || l.begunDark }
+func (l *link) inDark() bool { return l.p.blackHole || l.begunDark }
 
 // countRequest counts a request that is about to be passed on, and settles what becomes of
 // its reply. It is false if the request is not to be passed on.

@@ -6,9 +6,8 @@ import "testing"
 
 func TestACutReplyEndsItsConnectionAndNoOther(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c, other := dial(t, p.Addr()), dial(t, p.Addr())
+	s, p, c := begin(t, echo)
+	other := dial(t, p.Addr())
 	other.roundTrip("before")
 	p.CutReply(2)
 	c.roundTrip("first")
@@ -21,9 +20,7 @@ func TestACutReplyEndsItsConnectionAndNoOther(t *testing.T) {
 
 func TestACutRequestNeverArrives(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	s, p, c := begin(t, echo)
 	p.CutRequest(2)
 	c.roundTrip("first")
 	c.send("second")
@@ -34,9 +31,7 @@ func TestACutRequestNeverArrives(t *testing.T) {
 
 func TestHealForgetsTheCutsToCome(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	_, p, c := begin(t, echo)
 	p.CutReply(1)
 	p.CutRequest(2)
 	p.Heal()

@@ -15,7 +15,6 @@
 //	CutReply(n)                   the nth request from now arrives; then its connection is reset
 //	CutRequest(n)                 the connection is reset in place of the nth request from now
 //	BlackHole(on)                 a silent partition: bytes are read and go nowhere
-//	BlackHoleFrom(host, on)       the same for those who dial from one address
 //	BlackHoleNew(on)              the same for connections that begin now; open ones go on
 //	Reset()                       every connection ends with a TCP reset, at both ends
 //	Refuse(on)                    new connections are refused; open ones go on

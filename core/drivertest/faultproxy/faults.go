@@ -78,15 +78,6 @@ func (p *Proxy) BlackHole(on bool) {
 	p.resetLossy()
 }
 
-// BlackHoleFrom is [Proxy.BlackHole] for the connections that come from one IP address: a
-// partition between some of those who share the proxy, who have to dial from addresses of their own.
-func (p *Proxy) BlackHoleFrom(host string, on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.from[host] = on
-	p.resetLossy()
-}
-
 // BlackHoleNew is [Proxy.BlackHole] for the connections that begin while it is on: a client that has
 // connections goes on with them, and gets no other.
 func (p *Proxy) BlackHoleNew(on bool) {
@@ -165,8 +156,6 @@ func (p *Proxy) Heal() {
 	p.mu.Lock()
 	clear(p.lost)
 	p.lostTo = nil
-	clear(p.from)
-	p.resetLossy()
 	if p.holds > 0 {
 		p.holds = 0
 		close(p.gate)

@@ -15,9 +15,7 @@ import (
 func TestDelayIsAddedToEachDirection(t *testing.T) {
 	t.Parallel()
 	const there, back = 50 * time.Millisecond, time.Second
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	s, p, c := begin(t, echo)
 	p.SetDelay(there, back)
 	start := time.Now()
 	c.send("hello")
@@ -34,9 +32,8 @@ func TestDelayIsAddedToEachDirection(t *testing.T) {
 func TestWhatIsSentOnOneConnectionOvertakesAnother(t *testing.T) {
 	t.Parallel()
 	const slow = time.Second
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	first, second := dial(t, p.Addr()), dial(t, p.Addr())
+	s, p, first := begin(t, echo)
+	second := dial(t, p.Addr())
 	first.roundTrip("one")
 	s.next(t)
 	second.roundTrip("two")
@@ -70,9 +67,7 @@ func TestWhatIsSentOnOneConnectionOvertakesAnother(t *testing.T) {
 func TestDelayDoesNotLimitThroughput(t *testing.T) {
 	t.Parallel()
 	const delay = time.Second
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	_, p, c := begin(t, echo)
 	p.SetDelay(delay, 0)
 	start := time.Now()
 	const lines = 20
@@ -88,30 +83,13 @@ func TestDelayDoesNotLimitThroughput(t *testing.T) {
 	}
 }
 
-func TestRequestWithALostReplyIsExecuted(t *testing.T) {
-	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
-	c.roundTrip("before")
-	s.next(t)
-	p.DropReplies(1)
-	c.send("lost")
-	if got := s.next(t); got != "lost" {
-		t.Fatalf("the server got %q", got)
-	}
-	c.wantNothing()
-	c.roundTrip("after")
-}
-
 func TestDropRepliesLosesAsManyOverAllConnections(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	a, b := dial(t, p.Addr()), dial(t, p.Addr())
+	s, p, a := begin(t, echo)
+	b := dial(t, p.Addr())
 	p.DropReplies(2)
 	a.send("lost")
-	s.next(t) // the requests are counted in this order
+	s.next(t) // it is executed; and the requests are counted in this order
 	b.send("lost too")
 	s.next(t)
 	a.wantNothing()
@@ -122,9 +100,7 @@ func TestDropRepliesLosesAsManyOverAllConnections(t *testing.T) {
 
 func TestDropReplyLosesTheNthOnly(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	_, p, c := begin(t, echo)
 	c.roundTrip("connect")
 	p.DropReply(3)
 	c.roundTrip("1")
@@ -136,9 +112,8 @@ func TestDropReplyLosesTheNthOnly(t *testing.T) {
 
 func TestDropReplyToLosesWhatAnswersTheNextOfThem(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c, other := dial(t, p.Addr()), dial(t, p.Addr())
+	_, p, c := begin(t, echo)
+	other := dial(t, p.Addr())
 	p.DropReplyTo("create b")
 	p.DropReplyTo("create c")
 	c.roundTrip("create a")
@@ -152,12 +127,10 @@ func TestDropReplyToLosesWhatAnswersTheNextOfThem(t *testing.T) {
 
 func TestLostReplyIsLostToItsEnd(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, func(line string) []string {
+	_, p, c := begin(t, func(line string) []string {
 		time.Sleep(10 * time.Millisecond)
 		return []string{line, " and", " more\n"}
 	})
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
 	p.DropReplies(1)
 	c.send("lost")
 	c.wantNothing()
@@ -175,12 +148,10 @@ func TestLostReplyIsLostToItsEnd(t *testing.T) {
 func TestPipelinedRequestDoesNotSaveALostReply(t *testing.T) {
 	t.Parallel()
 	answerNow := make(chan struct{}, 2)
-	s := startLineServer(t, func(line string) []string {
+	s, p, c := begin(t, func(line string) []string {
 		<-answerNow
 		return echo(line)
 	})
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
 	p.DropReplies(1)
 	c.send("lost")
 	s.next(t)
@@ -197,9 +168,7 @@ func TestPipelinedRequestDoesNotSaveALostReply(t *testing.T) {
 
 func TestLostReplyIsLostHoweverLongItIsDelayed(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	s, p, c := begin(t, echo)
 	p.SetDelay(0, 100*time.Millisecond)
 	p.DropReplies(1)
 	c.send("lost")
@@ -212,12 +181,11 @@ func TestLostReplyIsLostHoweverLongItIsDelayed(t *testing.T) {
 func TestBlackHolePassesNothingEitherWay(t *testing.T) {
 	t.Parallel()
 	answerNow := make(chan struct{})
-	s := startLineServer(t, func(line string) []string {
+	s, p, a := begin(t, func(line string) []string {
 		<-answerNow
 		return echo(line)
 	})
-	p := New(t, s.addr)
-	a, b := dial(t, p.Addr()), dial(t, p.Addr())
+	b := dial(t, p.Addr())
 	a.send("asked before")
 	s.next(t)
 	p.BlackHole(true)
@@ -247,9 +215,7 @@ func TestBlackHoleAcceptsConnectionsThatHang(t *testing.T) {
 
 func TestBlackHoleHidesTheEndOfAConnection(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	s, p, c := begin(t, echo)
 	c.roundTrip("hello")
 	p.BlackHole(true)
 	_ = c.Close()
@@ -262,9 +228,8 @@ func TestBlackHoleHidesTheEndOfAConnection(t *testing.T) {
 
 func TestConnectionsThatLostNothingOutliveABlackHole(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	idle, busy := dial(t, p.Addr()), dial(t, p.Addr())
+	s, p, idle := begin(t, echo)
+	busy := dial(t, p.Addr())
 	idle.roundTrip("hello")
 	busy.roundTrip("hello")
 	s.next(t)
@@ -279,9 +244,7 @@ func TestConnectionsThatLostNothingOutliveABlackHole(t *testing.T) {
 
 func TestABlackHoleForNewConnectionsIsNoneForOpenOnes(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	before := dial(t, p.Addr())
+	s, p, before := begin(t, echo)
 	before.roundTrip("before")
 	s.next(t)
 	p.BlackHoleNew(true)
@@ -298,9 +261,7 @@ func TestABlackHoleForNewConnectionsIsNoneForOpenOnes(t *testing.T) {
 
 func TestResetReachesBothEnds(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	s, p, c := begin(t, echo)
 	c.roundTrip("hello")
 	p.Reset()
 	c.wantReset()
@@ -317,9 +278,7 @@ func TestResetReachesBothEnds(t *testing.T) {
 
 func TestRefusedDialsFailWhileOpenConnectionsGoOn(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	open := dial(t, p.Addr())
+	_, p, open := begin(t, echo)
 	open.roundTrip("before")
 	for range 20 { // the moment after the switch is the interesting one
 		p.Refuse(true)
@@ -335,20 +294,6 @@ func TestRefusedDialsFailWhileOpenConnectionsGoOn(t *testing.T) {
 	}
 }
 
-func TestHeldRequestArrivesOnRelease(t *testing.T) {
-	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
-	release := p.Hold()
-	c.send("held")
-	s.wantNothing(t)
-	release()
-	release()
-	c.want("held")
-	c.roundTrip("after")
-}
-
 func TestHeldRequestArrivesAfterItsClientHasGone(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*client){
@@ -357,9 +302,7 @@ func TestHeldRequestArrivesAfterItsClientHasGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startLineServer(t, echo)
-			p := New(t, s.addr)
-			c := dial(t, p.Addr())
+			s, p, c := begin(t, echo)
 			release := p.Hold()
 			c.send("held")
 			leave(c)
@@ -378,15 +321,13 @@ func TestHeldRequestArrivesAfterItsClientHasGone(t *testing.T) {
 func TestReplyToAClientThatHasGoneDoesNotEndAHold(t *testing.T) {
 	t.Parallel()
 	answerNow := make(chan struct{})
-	s := startLineServer(t, func(line string) []string {
+	s, p, c := begin(t, func(line string) []string {
 		if line == "held" {
 			return nil
 		}
 		<-answerNow
 		return []string{"one\n", "two\n"}
 	})
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
 	c.send("asked before")
 	s.next(t)
 	release := p.Hold()
@@ -405,12 +346,10 @@ func TestReplyToAClientThatHasGoneDoesNotEndAHold(t *testing.T) {
 func TestRepliesPassDuringAHold(t *testing.T) {
 	t.Parallel()
 	answerNow := make(chan struct{})
-	s := startLineServer(t, func(line string) []string {
+	s, p, c := begin(t, func(line string) []string {
 		<-answerNow
 		return echo(line)
 	})
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
 	c.send("asked before")
 	s.next(t)
 	defer p.Hold()()
@@ -420,9 +359,7 @@ func TestRepliesPassDuringAHold(t *testing.T) {
 
 func TestHoldsAddUp(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	s, p, c := begin(t, echo)
 	first, second := p.Hold(), p.Hold()
 	c.send("held")
 	first()
@@ -434,9 +371,7 @@ func TestHoldsAddUp(t *testing.T) {
 
 func TestHealEndsEveryFault(t *testing.T) {
 	t.Parallel()
-	s := startLineServer(t, echo)
-	p := New(t, s.addr)
-	c := dial(t, p.Addr())
+	s, p, c := begin(t, echo)
 	release := p.Hold()
 	c.send("held")
 	s.wantNothing(t)

@@ -11,7 +11,6 @@ import (
 type link struct {
 	p      *Proxy
 	client net.Conn
-	source string          // the IP address that the client dials from
 	number int             // of the connection, from 1
 	ctx    context.Context // ends with the link
 	cancel context.CancelFunc
@@ -28,7 +27,6 @@ type link struct {
 
 func newLink(p *Proxy, client net.Conn) *link {
 	l := &link{p: p, client: client}
-	l.source, _, _ = net.SplitHostPort(client.RemoteAddr().String()) // TCP's has both
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }

@@ -30,8 +30,7 @@ type Proxy struct {
 	delays             func(n int) (toServer, toClient time.Duration) // of the nth connection, or nil
 	connections        int                                            // accepted so far
 	blackHole          bool
-	from               map[string]bool // a black hole for those who dial from there
-	newDark            bool            // a black hole for the connections that begin in it
+	newDark            bool // a black hole for the connections that begin in it
 	holds              int
 	gate               chan struct{} // closed while nothing is held
 	requests           int           // passed on so far
@@ -50,7 +49,6 @@ func New(tb testing.TB, target string) *Proxy {
 		target: target,
 		links:  make(map[*link]struct{}),
 		gate:   make(chan struct{}),
-		from:   make(map[string]bool),
 		lost:   make(map[int]loss),
 	}
 	close(p.gate)

@@ -122,6 +122,14 @@ func dial(t *testing.T, addr string) *client {
 	return &client{t: t, Conn: conn, r: bufio.NewReader(conn)}
 }
 
+// begin is a server, a proxy before it, and a client of that.
+func begin(t *testing.T, answer func(line string) []string) (*lineServer, *Proxy, *client) {
+	t.Helper()
+	s := startLineServer(t, answer)
+	p := New(t, s.addr)
+	return s, p, dial(t, p.Addr())
+}
+
 func (c *client) send(line string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c, line+"\n"); err != nil {

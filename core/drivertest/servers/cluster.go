@@ -2,7 +2,6 @@ package servers
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,7 +23,6 @@ const (
 type RedisCluster struct {
 	tb    testing.TB
 	args  []string
-	front Front
 	Nodes []*Server // first the masters, as they were at the start, then the replica of each
 }
 
@@ -32,15 +30,7 @@ type RedisCluster struct {
 // are added to the command line of each node; see [Redis].
 func Cluster(tb testing.TB, args ...string) *RedisCluster {
 	tb.Helper()
-	return ClusterBehind(tb, nil, args...)
-}
-
-// ClusterBehind is [Cluster] with something before the port and before the bus of each node, through which the
-// other nodes reach it; clients are told the address of what stands before the port. Each node dials from a
-// loopback address of its own, which Linux has without being asked: see [Server.Source]. It needs Redis 7.
-func ClusterBehind(tb testing.TB, front Front, args ...string) *RedisCluster {
-	tb.Helper()
-	c := &RedisCluster{tb: tb, front: front}
+	c := &RedisCluster{tb: tb}
 	c.args = append([]string{
 		"--cluster-enabled", "yes", "--cluster-node-timeout", "3000", "--repl-diskless-sync-delay", "0",
 		"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
@@ -95,45 +85,14 @@ func (c *RedisCluster) meet() {
 // introduce makes the first node know another one.
 func (c *RedisCluster) introduce(n *Server) {
 	c.tb.Helper()
-	words := []string{"CLUSTER", "MEET", "127.0.0.1", n.linkPort()}
-	if n.bus != "" {
-		_, port, _ := net.SplitHostPort(n.Announced()) // as it was given to listen on
-		_, bus, _ := net.SplitHostPort(n.bus)
-		words = []string{"CLUSTER", "MEET", "127.0.0.1", port, bus}
-	}
-	c.do(c.Nodes[0], words...)
+	host, port, _ := strings.Cut(n.Announced(), ":")
+	c.do(c.Nodes[0], "CLUSTER", "MEET", host, port)
 }
 
 // node starts a node.
 func (c *RedisCluster) node() *Server {
 	c.tb.Helper()
-	p := redisProduct(c.args)
-	if c.front == nil {
-		return start(c.tb, p)
-	}
-	bus := ""
-	p.source = "127.0.0." + strconv.Itoa(2+len(c.Nodes))
-	p.front = func(addr string) string {
-		bus = c.front(busAddr(addr))
-		return c.front(addr)
-	}
-	p.tell = func(host, port string) []string {
-		_, busPort, _ := net.SplitHostPort(bus) // as it was given to listen on
-		return []string{
-			"--cluster-announce-ip", host, "--cluster-announce-port", port, "--cluster-announce-bus-port", busPort,
-			"--bind-source-addr", p.source,
-		}
-	}
-	n := start(c.tb, p)
-	n.bus = bus
-	return n
-}
-
-// busAddr is the address of a node's bus.
-func busAddr(addr string) string {
-	host, port, _ := net.SplitHostPort(addr) // one of ours
-	number, _ := strconv.Atoi(port)
-	return net.JoinHostPort(host, strconv.Itoa(number+10000))
+	return start(c.tb, redisProduct(c.args))
 }
 
 // AwaitComplete returns once every node that runs sees all slots served, and every replica
@@ -200,7 +159,7 @@ func (c *RedisCluster) serves(n *Server, slot int) bool {
 			continue
 		}
 		master, _ := s[2].([]any)
-		return len(master) > 1 && fmt.Sprint(master[1]) == n.clientPort()
+		return len(master) > 1 && fmt.Sprint(master[1]) == strconv.Itoa(n.port)
 	}
 	return false
 }

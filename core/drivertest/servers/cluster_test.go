@@ -19,13 +19,3 @@ func TestAClusterServesAllSlotsAndMovesThem(t *testing.T) {
 		t.Errorf("the owner is %s", got.Addr())
 	}
 }
-
-func TestAReplicaTakesOverForAMasterThatIsKilled(t *testing.T) {
-	t.Parallel()
-	c := Cluster(t)
-	c.Nodes[0].Kill()
-	if got := c.Owner(0); got != c.Nodes[3] {
-		t.Errorf("the owner is %s", got.Addr())
-	}
-	c.AwaitComplete()
-}

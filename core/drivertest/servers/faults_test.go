@@ -5,6 +5,7 @@ package servers
 import (
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -52,45 +53,21 @@ func TestPausedServerIsSilentUntilItResumes(t *testing.T) {
 	}
 }
 
-func TestRestartForgetsByDefault(t *testing.T) {
+func TestARestartKeepsOnlyWhatTheServerHasWritten(t *testing.T) {
 	t.Parallel()
-	s := Redis(t)
-	addr, pid := s.Addr(), s.PID()
-	dial(t, addr).do("SET k v", "+OK")
-	s.Kill()
-	s.Restart()
-	if s.Addr() != addr || s.PID() == pid {
-		t.Errorf("now %s, pid %d; before %s, pid %d", s.Addr(), s.PID(), addr, pid)
-	}
-	dial(t, addr).do("GET k", "$-1")
-}
-
-func TestRestartKeepsWhatTheServerHasWritten(t *testing.T) {
-	t.Parallel()
-	s := Redis(t, "--appendonly", "yes", "--appendfsync", "always")
-	dial(t, s.Addr()).do("SET k v", "+OK")
-	s.Kill()
-	s.Restart()
-	dial(t, s.Addr()).do("GET k", "$1", "v")
-	s.RestartEmpty()
-	dial(t, s.Addr()).do("GET k", "$-1")
-}
-
-func TestRestartNoticesThatItsPortIsTaken(t *testing.T) {
-	t.Parallel()
-	s, other := Redis(t), Redis(t)
-	s.Kill()
-	other.Kill()
-	other.port = s.port
-	other.Restart()
-	tb := pretend(t, func(tb testing.TB) {
-		s.tb = tb
+	for args, kept := range map[string][]string{"": {"$-1"}, "--appendonly yes --appendfsync always": {"$1", "v"}} {
+		s := Redis(t, strings.Fields(args)...)
+		addr, pid := s.Addr(), s.PID()
+		dial(t, addr).do("SET k v", "+OK")
+		s.Kill()
 		s.Restart()
-	})
-	if !tb.failed || s.PID() != 0 {
-		t.Errorf("%v, pid %d; want a failure", tb, s.PID())
+		if s.Addr() != addr || s.PID() == pid {
+			t.Errorf("now %s, pid %d; before %s, pid %d", s.Addr(), s.PID(), addr, pid)
+		}
+		dial(t, addr).do("GET k", kept...)
+		s.RestartEmpty()
+		dial(t, addr).do("GET k", "$-1")
 	}
-	wantText(t, tb, errPortTaken.Error())
 }
 
 func TestSignallingAStoppedServerFailsTheTest(t *testing.T) {

@@ -12,23 +12,42 @@ import (
 
 const helperEnv = "HOLDFAST_TEST_HELPER"
 
-// TestHelperHoldsAServer is no test: TestServerDiesWithAKilledTestBinary runs it in a
+// TestHelperHoldsAServer is no test: TestServersDieWithAKilledTestBinary runs it in a
 // process of its own, and kills that.
 func TestHelperHoldsAServer(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(helperEnv) != "1" {
+	start, ok := starts[os.Getenv(helperEnv)]
+	if !ok {
 		t.Skip("runs only inside another test")
 	}
-	s := Redis(t)
-	_, _ = os.Stdout.WriteString("\npid " + strconv.Itoa(s.PID()) + "\n")
+	_, _ = os.Stdout.WriteString("\npid " + strconv.Itoa(start(t).PID()) + "\n")
 	select {}
 }
 
-func TestServerDiesWithAKilledTestBinary(t *testing.T) {
+func TestServersDieWithAKilledTestBinary(t *testing.T) {
 	t.Parallel()
-	Find(t, "redis-server", "redis-server") // here, so that the helper cannot skip unseen
+	for name, p := range map[string]product{"redis": redisProduct(nil), "postgres": postgresProduct(nil), "mariadb": mariadbProduct(nil)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			Find(t, p.binary, p.debianPackage)               // here, so that the helper cannot skip unseen
+			dir, err := os.MkdirTemp("", "holdfast-orphan-") //nolint:usetesting // the server's account has to enter it
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			if err := os.Chmod(dir, 0o711); err != nil {
+				t.Fatal(err)
+			}
+			wantGone(t, killedHelper(t, name, dir))
+		})
+	}
+}
+
+// killedHelper starts a helper, kills it once it has a server, and returns the server's pid.
+func killedHelper(t *testing.T, name, dir string) (pid int) {
+	t.Helper()
 	helper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperHoldsAServer$")
-	helper.Env = append(os.Environ(), helperEnv+"=1", "TMPDIR="+t.TempDir())
+	helper.Env = append(os.Environ(), helperEnv+"="+name, "TMPDIR="+dir)
 	out, err := helper.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +55,9 @@ func TestServerDiesWithAKilledTestBinary(t *testing.T) {
 	if err := helper.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid := 0
+	var said strings.Builder
 	for lines := bufio.NewScanner(out); pid == 0 && lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
 		if text, ok := strings.CutPrefix(lines.Text(), "pid "); ok {
 			pid, err = strconv.Atoi(text)
 		}
@@ -45,9 +65,9 @@ func TestServerDiesWithAKilledTestBinary(t *testing.T) {
 	_ = helper.Process.Kill()
 	_ = helper.Wait() // it was killed
 	if pid == 0 || err != nil {
-		t.Fatalf("the helper started no server: %v", err)
+		t.Fatalf("the helper started no server: %v\n%s", err, said.String())
 	}
-	wantGone(t, pid)
+	return pid
 }
 
 // TestServerOutlivesTheThreadThatStartedIt: the death signal is sent when the forking

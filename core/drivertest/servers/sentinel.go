@@ -2,7 +2,6 @@ package servers
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,37 +27,19 @@ type RedisSentinel struct {
 	Nodes     []*Server // the first is the master, at the start
 	Sentinels []*Server
 	password  string
-	front     Front
 }
 
 // Sentinel starts servers and Sentinels that want a password, all the same one, and returns
 // once they know each other. args are added to the command line of the servers; see [Redis].
 func Sentinel(tb testing.TB, password string, args ...string) *RedisSentinel {
 	tb.Helper()
-	return SentinelBehind(tb, nil, password, args...)
-}
-
-// SentinelBehind is [Sentinel] with something before each server and each Sentinel, through which
-// the others reach it; of the two servers clients are told its address too. Each dials from a
-// loopback address of its own, which Linux has without being asked: see [Server.Source].
-func SentinelBehind(tb testing.TB, front Front, password string, args ...string) *RedisSentinel {
-	tb.Helper()
-	s := &RedisSentinel{tb: tb, password: password, front: front}
+	s := &RedisSentinel{tb: tb, password: password}
 	args = append([]string{
 		"--requirepass", password, "--masterauth", password, "--repl-diskless-sync-delay", "0",
 	}, args...)
-	behind := func(args ...string) *Server {
-		p := redisProduct(args)
-		p.front, p.source = front, s.source()
-		p.tell = func(host, port string) []string {
-			return []string{"--replica-announce-ip", host, "--replica-announce-port", port, "--bind-source-addr", p.source}
-		}
-		s.Nodes = append(s.Nodes, start(tb, p))
-		return s.Nodes[len(s.Nodes)-1]
-	}
-	master := behind(args...)
+	master := Redis(tb, args...)
 	host, port, _ := strings.Cut(master.Announced(), ":")
-	behind(append(args, "--replicaof", host, port)...)
+	s.Nodes = []*Server{master, Redis(tb, append(args, "--replicaof", host, port)...)}
 	for range sentinels {
 		s.Sentinels = append(s.Sentinels, s.sentinel(master, args))
 	}
@@ -71,26 +52,9 @@ func SentinelBehind(tb testing.TB, front Front, password string, args ...string)
 // hostAndPort is where others reach a server, as Redis wants it.
 func hostAndPort(s *Server) string { return strings.Replace(s.Announced(), ":", " ", 1) }
 
-// source is the address that the next server dials from, "" if that does not matter.
-func (s *RedisSentinel) source() string {
-	if s.front == nil {
-		return ""
-	}
-	return "127.0.0." + strconv.Itoa(2+len(s.Nodes)+len(s.Sentinels))
-}
-
 func (s *RedisSentinel) sentinel(master *Server, args []string) *Server {
 	s.tb.Helper()
 	p := redisProduct(args)
-	announced := ""
-	if p.source = s.source(); s.front != nil {
-		p.front = func(addr string) string {
-			host, port, _ := net.SplitHostPort(s.front(addr)) // as it was given to listen on
-			announced = fmt.Sprintf("sentinel announce-ip %s\nsentinel announce-port %s\nbind-source-addr %s\n", host, port, p.source)
-			return net.JoinHostPort(host, port)
-		}
-		p.tell = func(string, string) []string { return nil } // its file does
-	}
 	p.args = func(port int, dir string) []string {
 		own := []string{
 			filepath.Join(dir, "sentinel.conf"), "--sentinel",
@@ -102,7 +66,7 @@ func (s *RedisSentinel) sentinel(master *Server, args []string) *Server {
 		lines := fmt.Sprintf("requirepass %s\nsentinel sentinel-pass %[1]s\nsentinel monitor %s %s 2\n"+
 			"sentinel auth-pass %[2]s %[1]s\nsentinel down-after-milliseconds %[2]s 2000\nsentinel failover-timeout %[2]s 10000\n",
 			s.password, MasterName, hostAndPort(master))
-		return os.WriteFile(filepath.Join(dir, "sentinel.conf"), []byte(lines+announced), 0o600)
+		return os.WriteFile(filepath.Join(dir, "sentinel.conf"), []byte(lines), 0o600)
 	}
 	p.says = nil
 	p.answers = func(addr string) error {

@@ -2,10 +2,8 @@ package servers
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,14 +36,7 @@ type product struct {
 	fill    func(path, dir string, log *os.File) error // makes what the server starts from, in an empty directory
 	quit    os.Signal                                  // ends it without waiting for its clients, if SIGTERM does not
 	prepare func(port int, dir string) error           // writes what args name, before each start
-	front   Front                                      // stands before it
-	tell    func(host, port string) []string           // has it tell others where its front is
-	source  string                                     // the address that it dials others from
 }
-
-// Front puts something, such as a proxy, before a server whose address it is given, and returns
-// the address at which others are to reach the server instead.
-type Front func(addr string) string
 
 // Server is a running server that belongs to one test.
 //
@@ -57,8 +48,6 @@ type Server struct {
 	path    string
 	root    string // holds the data directory and the log
 	port    int
-	front   string // the address of what stands before it, if anything does
-	bus     string // and of what stands before its bus, in a cluster
 
 	mu   sync.Mutex // protects proc
 	proc *process   // nil while it does not run
@@ -131,9 +120,6 @@ func launch(tb testing.TB, product product, path, root string) (*Server, error) 
 		if s.port, err = freePort(tb); err != nil {
 			return nil, err
 		}
-		if product.front != nil {
-			s.front = product.front(s.Addr())
-		}
 		if err = s.start(); !errors.Is(err, errPortTaken) {
 			break
 		}
@@ -150,32 +136,13 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 // TLSAddr is where the server speaks TLS, if its arguments say so; see [Redis].
 func (s *Server) TLSAddr() string { return "127.0.0.1:" + strconv.Itoa(tlsPort(s.port)) }
 
-// linkPort is the port by which other servers find it.
-func (s *Server) linkPort() string {
+// Announced is the address by which other servers find it.
+func (s *Server) Announced() string {
 	if s.product.tls {
-		return strconv.Itoa(tlsPort(s.port))
+		return s.TLSAddr()
 	}
-	return strconv.Itoa(s.port)
+	return s.Addr()
 }
-
-// Announced is the address that the other servers, and clients, are told: that of its [Front],
-// or its own.
-func (s *Server) Announced() string { return cmp.Or(s.front, "127.0.0.1:"+s.linkPort()) }
-
-// clientPort is the port that a client without TLS is told.
-func (s *Server) clientPort() string {
-	if s.front == "" {
-		return strconv.Itoa(s.port)
-	}
-	_, port, _ := net.SplitHostPort(s.front) // as it was given to listen on
-	return port
-}
-
-// BusAddr is where a node of a [Cluster] hears the other nodes, unless something stands before it.
-func (s *Server) BusAddr() string { return busAddr(s.Addr()) }
-
-// Source is the IP address that it dials the other servers from: one of its own, if it has a [Front].
-func (s *Server) Source() string { return cmp.Or(s.product.source, "127.0.0.1") }
 
 // PID is the process id, or 0 while the server does not run.
 func (s *Server) PID() int {
@@ -308,11 +275,7 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	args := s.product.args(s.port, s.dataDir())
-	if host, port, err := net.SplitHostPort(s.front); err == nil {
-		args = append(args, s.product.tell(host, port)...)
-	}
-	proc, err := startProcess(s.path, args, s.product.env, s.product.account, s.dataDir(), log)
+	proc, err := startProcess(s.path, s.product.args(s.port, s.dataDir()), s.product.env, s.product.account, s.dataDir(), log)
 	if err != nil {
 		return err
 	}

@@ -4,16 +4,6 @@ import (
 	"testing"
 )
 
-func TestSharesAreOfOneServerWithPrefixesOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	var r SharedRedis
-	a, b := r.Use(t), r.Use(t)
-	if a.Addr != b.Addr || a.Prefix == b.Prefix || a.Prefix == "" {
-		t.Errorf("%+v and %+v", a, b)
-	}
-	dial(t, a.Addr).do("PING", "+PONG")
-}
-
 func TestConcurrentUsersStartOneServer(t *testing.T) {
 	t.Parallel()
 	var r SharedRedis
@@ -56,10 +46,4 @@ func TestSharedServerRunsAsLongAsSomebodyUsesIt(t *testing.T) {
 
 	again := r.Use(t)
 	dial(t, again.Addr).do("GET k", "$-1")
-}
-
-func TestSharedServerTakesArguments(t *testing.T) {
-	t.Parallel()
-	r := SharedRedis{Args: []string{"--maxmemory", "3mb"}}
-	dial(t, r.Use(t).Addr).do("CONFIG GET maxmemory", "*2", "$9", "maxmemory", "$7", "3145728")
 }

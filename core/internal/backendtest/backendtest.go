@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,4 +100,46 @@ func Renewed(t testing.TB, x *core.Lease) {
 	before := x.ValidUntil()
 	Eventually(t, "a renewal", func() bool { return x.Err() != nil || x.ValidUntil().After(before) })
 	OK(t, x.Err())
+}
+
+// IsHeld fails the test unless err says that somebody else has the name.
+func IsHeld(t testing.TB, err error) {
+	t.Helper()
+	if driver.Explain(err).Held == nil {
+		t.Errorf("%v; want a *driver.Held", err)
+	}
+}
+
+// Next has one more call wait for a name, which it then releases. What it returns has that call's error.
+func Next(t testing.TB, locks *core.Locker, name string, opts ...core.Option) <-chan error {
+	t.Helper()
+	got := make(chan error, 1)
+	go func() {
+		x, err := locks.Acquire(t.Context(), name, opts...)
+		if err == nil {
+			err = x.Release(t.Context())
+		}
+		got <- err
+	}()
+	return got
+}
+
+// InVain has a claim stand in the queue until ctx ends.
+func InVain(ctx context.Context, t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	_, err := d.Wait(ctx, c)
+	IsHeld(t, err)
+}
+
+// RefusedByNew fails the test unless core.New refuses each of some backends, with words that say why. Spaces at the end of the
+// words do not count.
+func RefusedByNew(t testing.TB, backends map[string]driver.Driver) {
+	t.Helper()
+	for want, d := range backends {
+		_, err := core.New(d)
+		Is(t, err, core.ErrInvalid)
+		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memcachedlock"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/natslock"
@@ -56,9 +57,7 @@ func matrix(t *testing.T) string {
 func TestTheMatrixIsWhatTheBackendsSay(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/backends/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	if table := matrix(t); !strings.Contains(string(page), "\n"+table+"\n") {
 		t.Errorf("docs/backends/README.md lacks this table:\n%s", table)
 	}

@@ -9,21 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func bsms() []contestant {
-	var all []contestant
-	for _, pause := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
-		all = append(all, contestant{
-			name:     "bsm " + spaced(pause),
-			settings: "bsm/redislock, LinearBackoff(" + spaced(pause) + ")",
-			prefix:   "bsm:",
-			peer:     true,
-			open: func(addr string, t *traffic) (locker, error) {
-				rdb := client(addr, t)
-				return &bsm{rdb, redislock.New(rdb), pause}, nil
-			},
-		})
+func newBSM(pause time.Duration) contestant {
+	return contestant{
+		name:     "bsm " + spaced(pause),
+		settings: "bsm/redislock, LinearBackoff(" + spaced(pause) + ")",
+		prefix:   "bsm:",
+		peer:     true,
+		open: func(addr string, t *traffic) (locker, error) {
+			rdb := client(addr, t)
+			return &bsm{rdb, redislock.New(rdb), pause}, nil
+		},
 	}
-	return all
 }
 
 type bsm struct {

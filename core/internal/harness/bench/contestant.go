@@ -48,7 +48,7 @@ func lost(x lease) bool {
 
 // contestants are all there are.
 func contestants() []contestant {
-	return slices.Concat(holdfasts(), floors(), bsms(), redsyncs(), rueidislocks())
+	return slices.Concat(holdfasts(), floors(), []contestant{newBSM(10 * time.Millisecond), newRedsync()}, rueidislocks())
 }
 
 func contestantNamed(name string) (contestant, bool) {
@@ -64,5 +64,5 @@ func contestantNamed(name string) (contestant, bool) {
 var (
 	ours         = []string{holdfastName}
 	rueidisNames = []string{"rueidislock", "rueidislock noloop"}
-	waitingNames = slices.Concat([]string{"bsm 1 ms", "bsm 10 ms", "bsm 100 ms", "redsync", "redsync 1 ms"}, rueidisNames)
+	waitingNames = slices.Concat([]string{"bsm 10 ms", "redsync"}, rueidisNames)
 )

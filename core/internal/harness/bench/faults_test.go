@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // fake is a lock library that is broken in some way.
@@ -64,9 +66,7 @@ func TestACallThatFailsIsSeenAndItsErrorIsShown(t *testing.T) {
 func TestTwoHoldersAtOnceAreSeen(t *testing.T) {
 	t.Parallel()
 	section, err := mapSection(filepath.Join(t.TempDir(), "section"), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = section.close() })
 	for what, steps := range map[string]struct {
 		do   func(f *faults, p *place)
@@ -167,9 +167,7 @@ func TestAWorkerThatEndsEarlyIsAFaultAndNotTheEndOfTheRun(t *testing.T) {
 	s.contestants = []string{"nobody", floorName}
 	s.goals = nil
 	results, err := b.race(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	if f := results[0].Faults; f.Failed != 1 || results[0].Rounds[0] != nil {
 		t.Error(&f)
 	}

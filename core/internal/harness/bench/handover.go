@@ -18,10 +18,7 @@ func handoverScenario() scenario {
 		procs:       2,
 		places:      1,
 		length:      3,
-		worker: func(ctx context.Context) (worker, *report) {
-			h := &handover{report: &report{}, ctx: ctx}
-			return h, h.report
-		},
+		worker:      func(ctx context.Context, r *report) worker { return &handover{r, ctx} },
 		figures: func(r run) map[string]float64 {
 			waits := sorted(r.Waits)
 			return map[string]float64{

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -26,10 +25,7 @@ func heldScenario(n int) scenario {
 		procs:       1,
 		places:      n,
 		length:      1,
-		worker: func(ctx context.Context) (worker, *report) {
-			h := &held{report: &report{Figures: map[string]float64{}}, ctx: ctx, n: n}
-			return h, h.report
-		},
+		worker:      func(ctx context.Context, r *report) worker { return &held{hoard: hoard{report: r, ctx: ctx}, n: n} },
 		figures: func(r run) map[string]float64 {
 			each := r.Figures["leases"] * r.Figures["seconds"]
 			return map[string]float64{
@@ -63,18 +59,15 @@ const crowd = 64
 
 // held is a process that holds many leases.
 type held struct {
-	*report
+	hoard
 
-	ctx    context.Context
-	n      int
-	leases []lease
+	n int
 }
 
 func (h *held) prepare(e *env) error {
 	if e.Quick {
 		h.n /= 100
 	}
-	h.leases = make([]lease, h.n)
 	l := &loop{report: &report{}, ctx: h.ctx, goroutines: crowd} // connections belong to no lease
 	return l.prepare(e)
 }
@@ -84,19 +77,9 @@ func (h *held) measure(e *env) error {
 	for i := range names {
 		names[i] = e.name(i)
 	}
+	h.kept = make([]lease, h.n)
 	memory, idle := inUse(), runtime.NumGoroutine()
-	var mu sync.Mutex // protects faults
-	each(h.n, func(i int) {
-		x, err := e.locks.lock(h.ctx, names[i])
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			h.failed(err)
-			return
-		}
-		h.leases[i] = x
-		h.enter(e.section.place(i), e.who(i), fenceOf(x))
-	})
+	h.take(e, func(i int) (lease, error) { return e.locks.lock(h.ctx, names[i]) })
 	h.Figures["leases"] = float64(h.n)
 	h.Figures["bytes"] = inUse() - memory
 	runtime.KeepAlive(names)
@@ -119,27 +102,50 @@ func (h *held) measure(e *env) error {
 	return nil
 }
 
-func (h *held) finish(e *env) error {
-	var gone atomic.Int64
-	var mu sync.Mutex // protects faults
-	each(h.n, func(i int) {
-		x := h.leases[i]
+// hoard is leases that a process has all at a time.
+type hoard struct {
+	*report
+
+	ctx  context.Context
+	from int // the first place of this process
+	kept []lease
+	mu   sync.Mutex // protects faults
+}
+
+func (h *hoard) take(e *env, lock func(i int) (lease, error)) {
+	each(len(h.kept), func(i int) {
+		x, err := lock(i)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if err != nil {
+			h.failed(err)
+			return
+		}
+		h.kept[i] = x
+		h.enter(e.section.place(h.from+i), e.who(h.from+i), fenceOf(x))
+	})
+}
+
+// finish releases them, and counts those that were lost.
+func (h *hoard) finish(e *env) error {
+	each(len(h.kept), func(i int) {
+		x := h.kept[i]
 		if x == nil {
 			return // counted as failed
 		}
-		if lost(x) {
-			gone.Add(1)
+		gone := lost(x)
+		h.mu.Lock()
+		h.leave(e.section.place(h.from+i), e.who(h.from+i))
+		if gone {
+			h.Figures["lost"]++
 		}
-		mu.Lock()
-		h.leave(e.section.place(i), e.who(i))
-		mu.Unlock()
+		h.mu.Unlock()
 		if err := x.Release(h.ctx); err != nil {
-			mu.Lock()
+			h.mu.Lock()
 			h.failed(err)
-			mu.Unlock()
+			h.mu.Unlock()
 		}
 	})
-	h.Figures["lost"] = float64(gone.Load())
 	return nil
 }
 

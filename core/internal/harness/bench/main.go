@@ -42,7 +42,6 @@ func main() {
 	rtt := flag.Duration("rtt", 0, "put a `round trip` of so much between the contestants and the server")
 	flag.BoolVar(&b.quick, "quick", false, "one short round with small numbers: a proof that everything runs, no figures")
 	scale := flag.Bool("scale", false, "measure how the cost of Holdfast grows, instead of comparing it; 5 minutes")
-	larger := flag.Bool("large", false, "with -scale: the largest sizes too, which takes minutes more")
 	only := flag.String("only", "", "comma-separated `scenarios`; default: all. There are "+strings.Join(scenarioNames(), ", ")+
 		"; with -scale "+strings.Join(sweepNames(), ", "))
 	flag.Parse()
@@ -71,7 +70,7 @@ func main() {
 	}
 	var sound bool
 	if *scale {
-		sound, err = b.showSweeps(ctx, grow, *larger, os.Stdout)
+		sound, err = b.showSweeps(ctx, grow, os.Stdout)
 	} else {
 		sound, err = b.show(ctx, all, os.Stdout)
 	}

@@ -37,9 +37,8 @@ func oneNameScenario(procs, goroutines int) scenario {
 		procs:       procs,
 		places:      1,
 		length:      1,
-		worker: func(ctx context.Context) (worker, *report) {
-			l := &loop{report: &report{}, ctx: ctx, goroutines: goroutines, oneName: true}
-			return l, l.report
+		worker: func(ctx context.Context, r *report) worker {
+			return &loop{report: r, ctx: ctx, goroutines: goroutines, oneName: true}
 		},
 		figures: loopFigures,
 		columns: []column{

@@ -33,11 +33,8 @@ func pairScenario(goroutines int) scenario {
 		procs:       1,
 		places:      goroutines,
 		length:      1,
-		worker: func(ctx context.Context) (worker, *report) {
-			l := &loop{report: &report{}, ctx: ctx, goroutines: goroutines}
-			return l, l.report
-		},
-		figures: loopFigures,
+		worker:      func(ctx context.Context, r *report) worker { return &loop{report: r, ctx: ctx, goroutines: goroutines} },
+		figures:     loopFigures,
 		columns: []column{
 			{"rate", "pairs/s", "%.0f"},
 			{"p99", "p99 of acquire, ms", "%.2f"},

@@ -3,32 +3,21 @@ package main
 import (
 	"context"
 	"errors"
-	"math"
-	"time"
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 )
 
-func redsyncs() []contestant {
-	return []contestant{
-		newRedsync("redsync", "default pauses (50 to 250 ms)"),
-		newRedsync("redsync 1 ms", "WithRetryDelay(1 ms), WithTries without end",
-			redsync.WithRetryDelay(time.Millisecond), redsync.WithTries(math.MaxInt)),
-	}
-}
-
-func newRedsync(name, settings string, opts ...redsync.Option) contestant {
+func newRedsync() contestant {
 	return contestant{
-		name:     name,
-		settings: "redsync on one server through its go-redis pool, WithExpiry(10 s), " + settings,
+		name:     "redsync",
+		settings: "redsync on one server through its go-redis pool, WithExpiry(10 s), default pauses (50 to 250 ms)",
 		prefix:   "redsync:",
 		peer:     true,
 		open: func(addr string, t *traffic) (locker, error) {
 			rdb := client(addr, t)
-			opts := append([]redsync.Option{redsync.WithExpiry(ttl)}, opts...)
-			return &redsyncLocker{rdb, redsync.New(goredis.NewPool(rdb)), opts}, nil
+			return &redsyncLocker{rdb, redsync.New(goredis.NewPool(rdb))}, nil
 		},
 	}
 }
@@ -36,13 +25,12 @@ func newRedsync(name, settings string, opts ...redsync.Option) contestant {
 type redsyncLocker struct {
 	rdb   *redis.Client
 	locks *redsync.Redsync
-	opts  []redsync.Option
 }
 
 type redsyncLease struct{ *redsync.Mutex }
 
 func (r *redsyncLocker) lock(ctx context.Context, name string) (lease, error) {
-	x := redsyncLease{r.locks.NewMutex("redsync:"+name, r.opts...)}
+	x := redsyncLease{r.locks.NewMutex("redsync:"+name, redsync.WithExpiry(ttl))}
 	for {
 		err := x.LockContext(ctx)
 		if _, taken := errors.AsType[*redsync.ErrTaken](err); taken && ctx.Err() == nil {

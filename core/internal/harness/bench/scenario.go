@@ -18,8 +18,8 @@ type scenario struct {
 	length      float64       // of a run, in units of -time
 	patience    time.Duration // for all else of a run; two minutes unless told
 
-	// worker makes one process's part, and the report that it fills.
-	worker func(ctx context.Context) (worker, *report)
+	// worker makes one process's part, which fills the report.
+	worker func(ctx context.Context, r *report) worker
 	// figures are those of one run.
 	figures func(r run) map[string]float64
 	columns []column

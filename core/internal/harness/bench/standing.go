@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -15,37 +14,22 @@ type still struct {
 
 // standing is one process's part. It sends what it sends only to keep everything as it is.
 type standing struct {
-	*report
+	hoard
 	still
 
-	ctx   context.Context
-	procs int
-
-	from   int // the first name of this process
-	held   []lease
+	procs  int
 	stop   context.CancelFunc // ends the waits
 	queues sync.WaitGroup
-	mu     sync.Mutex // protects faults
 }
 
 func (s *standing) prepare(e *env) error {
 	f := e.locks.(*fleet)
 	from, to := part(s.leases, e.Proc, s.procs)
-	s.from, s.held = from, make([]lease, to-from)
-	each(len(s.held), func(i int) {
-		x, err := f.member(from+i).lock(s.ctx, e.name(from+i))
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if err != nil {
-			s.failed(err)
-			return
-		}
-		s.held[i] = x
-		s.enter(e.section.place(from+i), e.who(from+i), fenceOf(x))
-	})
+	s.from, s.kept = from, make([]lease, to-from)
+	s.take(e, func(i int) (lease, error) { return f.member(from+i).lock(s.ctx, e.name(from+i)) })
 	var waits context.Context
 	waits, s.stop = context.WithCancel(s.ctx)
-	for i := range s.held {
+	for i := range to - from {
 		for k := range s.each {
 			s.wait(waits, e, f.member(from+i+1+k), from+i)
 		}
@@ -86,24 +70,5 @@ func (s *standing) measure(e *env) error {
 func (s *standing) finish(e *env) error {
 	s.stop()
 	s.queues.Wait()
-	var gone atomic.Int64
-	each(len(s.held), func(i int) {
-		x := s.held[i]
-		if x == nil {
-			return // counted as failed
-		}
-		if lost(x) {
-			gone.Add(1)
-		}
-		s.mu.Lock()
-		s.leave(e.section.place(s.from+i), e.who(s.from+i))
-		s.mu.Unlock()
-		if err := x.Release(s.ctx); err != nil {
-			s.mu.Lock()
-			s.failed(err)
-			s.mu.Unlock()
-		}
-	})
-	s.Figures["lost"] += float64(gone.Load())
-	return nil
+	return s.hoard.finish(e)
 }

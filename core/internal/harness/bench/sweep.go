@@ -4,46 +4,27 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
 )
 
-// sweep is a scenario at sizes that grow, each ten times as large as the one before, more or less. What
-// counts is how the figures grow with it.
+// sweep is a scenario at sizes that grow, each ten times as large as the one before, more or less.
 type sweep struct {
 	name, title, about string
 	what               string // is counted by the sizes
 	sizes              []size
-	columns            []growing
+	columns            []column
 	scenario           func(z size) scenario
 }
 
 // size is one of a sweep's.
-type size struct {
-	n, by int
-	large bool // only if asked for
-}
-
-// growing is a figure, and the power of the size with which it may grow. NaN for any.
-type growing struct {
-	column
-
-	power float64
-}
+type size struct{ n, by int }
 
 // sizes are n for each of those lines.
 func sizes(by int, n ...int) (all []size) {
 	for _, n := range n {
 		all = append(all, size{n: n, by: by})
-	}
-	return all
-}
-
-func large(all []size) []size {
-	for i := range all {
-		all[i].large = true
 	}
 	return all
 }
@@ -72,12 +53,9 @@ type grown struct {
 }
 
 // sweep runs a scenario at all its sizes, and prints its table.
-func (b *bench) sweep(ctx context.Context, s sweep, all bool, w io.Writer) (sound bool, err error) {
+func (b *bench) sweep(ctx context.Context, s sweep, w io.Writer) (sound bool, err error) {
 	var rows []grown
 	for i, each := range s.scenarios() {
-		if s.sizes[i].large && !all {
-			continue
-		}
 		results, err := b.race(ctx, each)
 		if err != nil {
 			return false, err
@@ -96,75 +74,18 @@ func (s sweep) table(rows []grown) string {
 		fmt.Fprintf(w, " %s |", c.title)
 	}
 	fmt.Fprintf(w, " faults |\n|%s---|\n", strings.Repeat("---:|", len(s.columns)+2))
-	for line := range slices.Values(lines(rows)) {
-		for _, r := range line {
-			fmt.Fprintf(w, "| %d | %d |", r.n, r.by)
-			for _, c := range s.columns {
-				fmt.Fprintf(w, " %s |", number(c.format, spreadOf(r.values(c.figure)).Median))
-			}
-			fmt.Fprintf(w, " %s |\n", &r.Faults)
-		}
-		fmt.Fprintf(w, "| *grows as* | %d |", line[0].by)
+	for _, r := range rows {
+		fmt.Fprintf(w, "| %d | %d |", r.n, r.by)
 		for _, c := range s.columns {
-			fmt.Fprintf(w, " %s |", c.grows(power(line, c)))
+			fmt.Fprintf(w, " %s |", number(c.format, spreadOf(r.values(c.figure)).Median))
 		}
-		fmt.Fprint(w, " |\n")
+		fmt.Fprintf(w, " %s |\n", &r.Faults)
 	}
 	return w.String()
 }
 
-// lines are the rows, apart for each line of the chart.
-func lines(rows []grown) (all [][]grown) {
-	for _, r := range rows {
-		i := slices.IndexFunc(all, func(line []grown) bool { return line[0].by == r.by })
-		if i < 0 {
-			i, all = len(all), append(all, nil)
-		}
-		all[i] = append(all[i], r)
-	}
-	return all
-}
-
-// power is the exponent that fits best.
-func power(line []grown, c growing) float64 {
-	var x, y []float64
-	for _, r := range line {
-		x, y = append(x, float64(r.n)), append(y, spreadOf(r.values(c.figure)).Median)
-	}
-	return exponent(x, y)
-}
-
-// grows is the exponent in words, and a word about one that is too large.
-func (c growing) grows(power float64) string {
-	switch {
-	case math.IsNaN(power):
-		return "–"
-	case power > c.power:
-		return fmt.Sprintf("n^%.2f, **more than n^%.2g**", power, c.power)
-	default:
-		return fmt.Sprintf("n^%.2f", power)
-	}
-}
-
-// exponent is the slope of the line that fits best through the logarithms. Figures that are not above
-// zero have none, and two points are no curve.
-func exponent(x, y []float64) float64 {
-	var n, sx, sy, sxx, sxy float64
-	for i := range x {
-		if !(y[i] > 0) || x[i] <= 0 { // NaN too
-			continue
-		}
-		a, b := math.Log(x[i]), math.Log(y[i])
-		n, sx, sy, sxx, sxy = n+1, sx+a, sy+b, sxx+a*a, sxy+a*b
-	}
-	if n < 3 {
-		return math.NaN()
-	}
-	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
-}
-
 // showSweeps runs the sweeps and prints their tables.
-func (b *bench) showSweeps(ctx context.Context, all []sweep, larger bool, w io.Writer) (sound bool, err error) {
+func (b *bench) showSweeps(ctx context.Context, all []sweep, w io.Writer) (sound bool, err error) {
 	remove, err := b.folder()
 	if err != nil {
 		return false, err
@@ -180,7 +101,7 @@ func (b *bench) showSweeps(ctx context.Context, all []sweep, larger bool, w io.W
 			break
 		}
 		var ok bool
-		ok, err = b.sweep(ctx, s, larger, w)
+		ok, err = b.sweep(ctx, s, w)
 		sound = sound && ok
 	}
 	return sound, err

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestCommandsAreCountedHoweverTheWritesCutThem(t *testing.T) {
@@ -53,13 +55,9 @@ func TestTheCountIsTheServersOfEveryClient(t *testing.T) {
 	rdb := client(b.server.addr, traffic)
 	t.Cleanup(func() { _ = rdb.Close() })
 	auto, err := rdb.AutoPipeline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	other, err := newRueidis(t, b.server.addr, traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for range 10 {
 		rdb.Set(ctx, "a", "b", time.Minute)
 		_, _ = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -78,9 +76,7 @@ func TestTheCountIsTheServersOfEveryClient(t *testing.T) {
 	}
 	_ = sub.Close()
 	usage, err := b.server.usage(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	sent := traffic.counts()
 	for name, want := range map[string]int64{"set": 10, "get": 1000, "strlen": 10, "exists": 10, "eval": 10, "subscribe": 1} {
 		if sent[name] != want || int64(usage[name].calls) != want {

@@ -17,10 +17,7 @@ func waitingScenario() scenario {
 		procs:       2,
 		places:      1,
 		length:      3,
-		worker: func(ctx context.Context) (worker, *report) {
-			w := &waiting{report: &report{Figures: map[string]float64{}}, ctx: ctx}
-			return w, w.report
-		},
+		worker:      func(ctx context.Context, r *report) worker { return &waiting{report: r, ctx: ctx} },
 		figures: func(r run) map[string]float64 {
 			return map[string]float64{
 				"commands": r.commands() / r.length.Seconds(),

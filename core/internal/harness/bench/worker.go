@@ -120,7 +120,8 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if e.locks, err = e.contestant.open(e.Addr, e.traffic); err != nil {
 		return err
 	}
-	w, r := s.worker(ctx)
+	r := &report{Figures: map[string]float64{}}
+	w := s.worker(ctx, r)
 	var start time.Duration
 	steps := []func() error{
 		func() error { return w.prepare(e) },

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 var (
@@ -101,12 +103,7 @@ func keepRun(t *testing.T, v *Evidence, from, to string) {
 	}
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = backendtest.OK
 
 // addLine writes a line of JSON to a file, if one is named.
 func addLine(file string, what any, add bool) error {

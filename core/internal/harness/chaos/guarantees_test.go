@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // Each promise says what breaks it and what proves it.
 func TestEveryGuaranteeHasItsProof(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "guarantees.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	promised, _, _ := strings.Cut(string(page), "## Not promised")
 	promises := strings.Split(promised, "\n### ")[1:]
 	if len(promises) != promisesMade {
@@ -34,9 +34,7 @@ func TestEveryGuaranteeHasItsProof(t *testing.T) {
 func TestThePageNamesEveryChecker(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(repository, "docs", "verification.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for _, c := range Checkers() {
 		if c.Name != "evidence" && !strings.Contains(string(page), "\n- `"+c.Name+"`: ") {
 			t.Errorf("%s is not in the list", c.Name)

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 const (
@@ -113,9 +115,7 @@ func (x existing) check(test, checker, mutant string) error {
 func ledgerLines(t *testing.T) map[int]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "promises.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	lines := make(map[int]string)
 	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
 		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "promise\t") {
@@ -129,9 +129,7 @@ func ledgerLines(t *testing.T) map[int]string {
 func fipsCases(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "tools", "fips.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	found := regexp.MustCompile(`(?m)^cases='(.+)'$`).FindSubmatch(text)
 	if found == nil {
 		t.Fatal("tools/fips.sh names no cases")
@@ -178,9 +176,7 @@ func suiteCases(t *testing.T) map[string]bool {
 	named := make(map[string]bool)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		for _, name := range regexp.MustCompile(`\{name: "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 			named[name[1]] = true
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/fence"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // database is one that is under test, shared by all tests of the package.
@@ -27,9 +28,7 @@ type database struct {
 func open(t *testing.T, dialect fence.Dialect, driver, source string) database {
 	t.Helper()
 	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return database{DB: db, dialect: dialect, tables: new(atomic.Int32)}
 }
@@ -108,9 +107,7 @@ func (b *bench) exec(statement string) {
 func (b *bench) begin(opts *sql.TxOptions) *sql.Tx {
 	b.Helper()
 	tx, err := b.BeginTx(b.Context(), opts)
-	if err != nil {
-		b.Fatal(err)
-	}
+	backendtest.OK(b, err)
 	b.Cleanup(func() { _ = tx.Rollback() }) // most tests have ended it
 	return tx
 }
@@ -141,9 +138,7 @@ func (b *bench) has(want int64) {
 
 func (b *bench) ok(err error) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	backendtest.OK(b, err)
 }
 
 // stale fails the test unless err is this refusal.

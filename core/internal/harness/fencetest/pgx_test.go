@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/fence"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestPgxsOwnPoolsAndTransactionsAreGuarded(t *testing.T) {
@@ -17,19 +18,13 @@ func TestPgxsOwnPoolsAndTransactionsAreGuarded(t *testing.T) {
 	ctx := t.Context()
 	url := "postgres://postgres@" + servers.Postgres(t).Addr() + "/postgres?sslmode=disable"
 	pool, err := pgxpool.New(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	defer pool.Close()
 	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	defer func() { _ = conn.Close(ctx) }()
 	guard, err := fence.NewSQL(fence.Postgres)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for _, text := range []string{guard.Schema(), "CREATE TABLE data (value INT)"} {
 		if _, err := pool.Exec(ctx, text); err != nil {
 			t.Fatal(err)
@@ -57,9 +52,7 @@ func TestPgxsOwnPoolsAndTransactionsAreGuarded(t *testing.T) {
 		t.Errorf("the function's error: %v", err)
 	}
 	tx, err := pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	if err := fence.AdvancePgx(ctx, guard, tx, "pool", 7); err != nil { // 8 was rolled back
 		t.Errorf("in a transaction of one's own: %v", err)
 	}
@@ -71,9 +64,7 @@ func TestPgxsOwnPoolsAndTransactionsAreGuarded(t *testing.T) {
 		t.Errorf("%d rows are written, not 4: %v", rows, err)
 	}
 	other, err := fence.NewSQL(fence.SQLite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	var none *fence.SQL
 	for what, err := range map[string]error{
 		"another dialect": fence.DoPgx(ctx, other, pool, "key", 7, write),

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/inspector"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -94,9 +95,7 @@ func start(t *testing.T) context.Context {
 		}
 		ctx, _ := chromedp.NewExecAllocator(context.Background(), opts...)
 		browser.ctx, _ = chromedp.NewContext(ctx) //nolint:fatcontext // one for all tests, closed by TestMain
-		if err := chromedp.Do(browser.ctx); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, chromedp.Do(browser.ctx))
 	})
 	return browser.ctx
 }
@@ -163,9 +162,7 @@ func open(t *testing.T, opts ...inspector.Option) *bench {
 
 func (b *bench) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	if err := chromedp.Do(b.tab, steps...); err != nil {
-		b.Fatal(err)
-	}
+	backendtest.OK(b, chromedp.Do(b.tab, steps...))
 }
 
 // ask evaluates an expression.
@@ -193,9 +190,7 @@ func (b *bench) until(expression string) {
 func (b *bench) acquire(name string, opts ...core.Option) *core.Lease {
 	b.Helper()
 	x, err := b.locks.Acquire(b.Context(), name, opts...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	backendtest.OK(b, err)
 	b.Cleanup(func() { _ = x.Release(context.Background()) })
 	return x
 }
@@ -261,9 +256,7 @@ func TestAMarkerIsShownAndRemovedAfterAQuestion(t *testing.T) {
 	t.Parallel()
 	b := open(t, inspector.WithAuthorization(func(*http.Request, inspector.Action) (string, error) { return "alice", nil }))
 	work := func(context.Context) error { return nil }
-	if err := b.locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("<b>pay</b>"), core.WithLabel("web-7")); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, b.locks.Do(t.Context(), "order:42", work, core.WithDedup(time.Hour), core.WithDedupScope("<b>pay</b>"), core.WithLabel("web-7")))
 	b.acquire("order:42")
 	b.until(`document.querySelectorAll("#table tr.lease").length === 1`)
 	b.do(chromedp.Click(chromedp.CSS("#table .open")))
@@ -388,7 +381,7 @@ func TestTheChartShowsTenuresWaitsAndLosses(t *testing.T) {
 func TestALongWaitNeedsAttentionAndLeadsToItsRow(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	b.acquire("order:42", core.WithTTL(300*time.Millisecond))
+	b.acquire("order:42", core.WithTTL(2*time.Second)) // renewed on a busy machine, too
 	b.acquire("report")
 	b.until(`document.querySelectorAll("#table tr.lease").length === 2 && document.querySelector("#attention").hidden`)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/taskmw/rivermw"
 )
@@ -30,16 +31,12 @@ func (ship) Kind() string { return "ship" }
 func start(t *testing.T, mw rivertype.WorkerMiddleware, work func(context.Context) error) (*river.Client[*sql.Tx], <-chan *river.Event) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "river.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	db.SetMaxOpenConns(1) // as River's documentation wants it for SQLite
 	t.Cleanup(func() { _ = db.Close() })
 	driver := riversqlite.New(db)
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +50,10 @@ func start(t *testing.T, mw rivertype.WorkerMiddleware, work func(context.Contex
 		FetchPollInterval: 50 * time.Millisecond,
 		FetchCooldown:     20 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	events, cancel := client.Subscribe(river.EventKindJobCompleted, river.EventKindJobCancelled, river.EventKindJobSnoozed, river.EventKindJobFailed)
 	t.Cleanup(cancel)
-	if err := client.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, client.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 		defer cancel()
@@ -74,9 +67,7 @@ func start(t *testing.T, mw rivertype.WorkerMiddleware, work func(context.Contex
 func locker(t *testing.T, store *memlock.Store) *core.Locker {
 	t.Helper()
 	l, err := core.New(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = l.Close(context.WithoutCancel(t.Context())) })
 	return l
 }
@@ -131,18 +122,14 @@ func TestAJobWhoseLockIsHeldIsSnoozedWithoutCostingAnAttempt(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
 	other, err := locker(t, store).TryAcquire(t.Context(), "order:42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	client, events := start(t, rivermw.Middleware(locker(t, store), rivermw.WithKind("ship", "order:{order_id}"), rivermw.WithSnooze(time.Second)),
 		func(context.Context) error { return nil })
 	insert(t, client, ship{OrderID: 42})
 	if e := <-events; e.Kind != river.EventKindJobSnoozed || len(e.Job.Errors) > 0 {
 		t.Fatalf("%s %v", e.Kind, e.Job.Errors)
 	}
-	if err := other.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, other.Release(t.Context()))
 	for e := range events { // River looks for snoozed jobs every 5 s
 		if e.Kind == river.EventKindJobSnoozed {
 			continue

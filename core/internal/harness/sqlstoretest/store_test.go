@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/httpmw/sqlstore"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 )
@@ -33,9 +34,7 @@ func TestManyProcessesMakeTheTableAtOnce(t *testing.T) {
 		if err == nil {
 			err = db.PingContext(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		pools = append(pools, db)
 	}
@@ -69,32 +68,20 @@ func TestSQLite(t *testing.T) {
 func prove(t *testing.T, dialect sqlstore.Dialect, driver, source string) {
 	t.Helper()
 	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	s, err := sqlstore.New(db, dialect, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for range 2 { // it may be there
-		if err := s.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, s.Create(t.Context()))
 	}
 	storetest.Run(t, s)
 	for _, window := range []time.Duration{time.Millisecond, time.Hour} {
-		if err := s.Save(t.Context(), "purge-"+window.String(), []byte("x"), window); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, s.Save(t.Context(), "purge-"+window.String(), []byte("x"), window))
 	}
 	for rows := 1; rows > 0; {
-		if err := s.Purge(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM holdfast_answers WHERE id = 'purge-1ms'").Scan(&rows); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, s.Purge(t.Context()))
+		backendtest.OK(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM holdfast_answers WHERE id = 'purge-1ms'").Scan(&rows))
 	}
 	if got, err := s.Load(t.Context(), "purge-1h0m0s"); err != nil || string(got) != "x" {
 		t.Errorf("Purge has removed what counts: %q, %v", got, err)

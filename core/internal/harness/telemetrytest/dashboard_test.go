@@ -1,7 +1,6 @@
 package telemetrytest_test
 
 import (
-	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
@@ -36,13 +36,9 @@ func scraped(t *testing.T) map[string]bool {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	tel, err := telemetry.New(telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(exporter))), telemetry.WithTemplates("order:{id}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for _, kind := range []core.EventKind{core.EventAcquired, core.EventReleased} {
 		tel.Observe(core.Event{Kind: kind, Template: "order:{id}", Context: t.Context()})
 	}
@@ -68,9 +64,7 @@ func TestDashboardAlertsAndPageNameOnlyWhatIsExported(t *testing.T) {
 	names := scraped(t)
 	for _, file := range []string{"holdfast.json", "alerts.yml", "alerts_test.yml", "../operate/observing.md"} {
 		text, err := os.ReadFile(grafana + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		found := ourMetrics.FindAllString(string(text), -1)
 		if len(found) == 0 {
 			t.Errorf("%s names no metric", file)
@@ -86,50 +80,12 @@ func TestDashboardAlertsAndPageNameOnlyWhatIsExported(t *testing.T) {
 func TestTheDashboardShowsEveryMetric(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(grafana + "holdfast.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	for name := range scraped(t) {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
 		if !strings.Contains(string(text), name) {
 			t.Errorf("nothing of %s", name)
 		}
-	}
-}
-
-func TestTheDashboardIsWhole(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(grafana + "holdfast.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d struct {
-		Panels []struct {
-			Title   string
-			GridPos struct{ X, Y, W, H int }
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
-	taken := make(map[[2]int]string)
-	for _, p := range d.Panels {
-		if p.Title == "" || len(p.Targets) == 0 {
-			t.Errorf("a panel without title or query: %+v", p)
-		}
-		g := p.GridPos
-		for x := g.X; x < g.X+g.W; x++ {
-			for y := g.Y; y < g.Y+g.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%s lies over %s, or outside", p.Title, other)
-				}
-				taken[[2]int{x, y}] = p.Title
-			}
-		}
-	}
-	if len(d.Panels) == 0 {
-		t.Error("no panels")
 	}
 }
 

@@ -7,11 +7,9 @@ import (
 	"testing/synctest"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -92,16 +90,5 @@ func TestTheDefaultIsTheGlobalProvidersAtTheTimeOfNew(t *testing.T) {
 		if n := len(spans.GetSpans()); n != 2 {
 			b.Errorf("%d spans", n)
 		}
-	})
-}
-
-func TestProvidersThatDoNothingWillDo(t *testing.T) {
-	t.Parallel()
-	tel := newTelemetry(t, telemetry.WithMeterProvider(noop.NewMeterProvider()),
-		telemetry.WithTracerProvider(tracenoop.NewTracerProvider()), telemetry.WithSpans(), telemetry.WithTemplates(template))
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
-		locks := b.locker(memlock.New(), tel.Option())
-		b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
 	})
 }

@@ -91,36 +91,3 @@ func (b *bench) count(name string) (n int64) {
 	}
 	return n
 }
-
-// bursting is an exporter that panics.
-type bursting struct{}
-
-func (bursting) ExportSpans(context.Context, []trace.ReadOnlySpan) error { panic("exporter") }
-func (bursting) Shutdown(context.Context) error                          { return nil }
-
-func TestAnExporterThatPanicsHarmsNobodyAndTheCountOfLeasesStaysRight(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		tel := newTelemetry(b.T, telemetry.WithSpans(),
-			telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(bursting{}))),
-			telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.second()))))
-		locks := b.locker(b.net, core.WithTemplate(template), tel.Option())
-		ctx, _ := b.request()
-		b.ok(locks.Do(ctx, "order:43", func(context.Context) error { return nil }))
-		lost, err := locks.TryAcquire(ctx, "order:41", core.WithoutRenewal())
-		b.ok(err)
-		<-lost.Context().Done()
-		x, err := locks.TryAcquire(ctx, "order:42")
-		b.ok(err)
-		if n := b.count("distlock.held"); n != 1 {
-			b.Errorf("one lease is held, and %d are counted", n)
-		}
-		b.ok(x.Release(ctx))
-		if n := b.count("distlock.held"); n != 0 {
-			b.Errorf("no lease is held, and %d are counted", n)
-		}
-		if n := b.count("distlock.events.dropped"); n != 6 {
-			b.Errorf("%d events were dropped, of 6", n)
-		}
-	})
-}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/natslock"
 )
 
@@ -26,17 +27,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func works(t *testing.T, url, password string, create bool) {
 	t.Helper()
 	b, err := Open(t.Context(), url, Options{Create: create, Password: password})
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	defer b.Close()
 	if b.Schema != "" && !create {
 		t.Fatalf("%s: a schema has to be made", url)
 	}
 	locks, err := core.New(b.Driver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	defer locks.Close(context.Background()) //nolint:errcheck // the work says it
 	ran := false
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -102,9 +99,7 @@ func TestEveryKindOfURLOpensItsService(t *testing.T) {
 		works(t, "sqlite:"+escaped, "", true)
 		works(t, "sqlite://"+escaped+"?table=other", "", true)
 		b, err := Open(t.Context(), "sqlite:"+escaped, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, err)
 		b.Close()
 	})
 	t.Run("etcd", func(t *testing.T) {
@@ -135,14 +130,10 @@ func TestEveryKindOfURLOpensItsService(t *testing.T) {
 func makeBucket(t *testing.T, url, bucket string) {
 	t.Helper()
 	conn, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	if _, err := js.CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -152,9 +143,7 @@ func makeBucket(t *testing.T, url, bucket string) {
 func makeTable(t *testing.T, url string) {
 	t.Helper()
 	b, err := Open(t.Context(), url, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	defer b.Close()
 	if _, err := b.db.ExecContext(t.Context(), b.Schema); err != nil {
 		t.Fatal(err)

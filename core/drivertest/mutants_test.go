@@ -1,0 +1,488 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+)
+
+// faulty is a fault, with the cases that find it.
+type faulty struct {
+	mutant
+	found string
+}
+
+type (
+	claim = driver.Claim
+	grant = driver.Grant
+)
+
+// asks has c changed in Acquire and Wait.
+func asks(change func(m *mutant, c *claim)) mutant {
+	return mutant{
+		acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+			change(m, &c)
+			return m.store.Acquire(ctx, c)
+		},
+		wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+			change(m, &c)
+			return m.store.Wait(ctx, c)
+		},
+	}
+}
+
+// ends has c changed in Release.
+func ends(change func(m *mutant, c *claim)) mutant {
+	return mutant{release: func(m *mutant, ctx context.Context, c claim) error { change(m, &c); return m.store.Release(ctx, c) }}
+}
+
+// renews has the claims of renewals changed.
+func renews(change func(m *mutant, c *claim)) mutant {
+	return mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
+		changed := append([]claim(nil), claims...)
+		for i := range changed {
+			change(m, &changed[i])
+		}
+		return m.store.Renew(ctx, changed)
+	}}
+}
+
+// gives has what Acquire and Wait return changed.
+func gives(change func(m *mutant, c claim, g *grant, err *error)) mutant {
+	changed := func(m *mutant, c claim, g grant, err error) (grant, error) {
+		m.hears()
+		change(m, c, &g, &err)
+		return g, err
+	}
+	return mutant{
+		acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+			g, err := m.store.Acquire(ctx, c)
+			return changed(m, c, g, err)
+		},
+		wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+			g, err := m.store.Wait(ctx, c)
+			return changed(m, c, g, err)
+		},
+	}
+}
+
+// everybody has those who are refused granted the name.
+func everybody(g *grant, err *error) {
+	if _, ok := errors.AsType[*driver.Held](*err); ok {
+		*g, *err = grant{Fence: 1 << 50}, nil
+	}
+}
+
+// looks has c look for the name once, and so stand in the queue.
+func (m *mutant) looks(c claim) (grant, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Microsecond)
+	defer cancel()
+	c.Heard = nil
+	return m.store.Wait(ctx, c)
+}
+
+// mutants are the faults, by the operation that has them.
+var mutants = map[string]faulty{
+	"its capabilities change": {mutant{can: func() func(driver.Capabilities) driver.Capabilities {
+		n := 0
+		return func(c driver.Capabilities) driver.Capabilities { n++; c.MaxName = n; return c }
+	}()}, "CapabilitiesAreAlwaysTheSame"},
+	"it can be closed once": {mutant{close: func() func(context.Context) error {
+		n := 0
+		return func(context.Context) error {
+			if n++; n > 1 {
+				return errors.New("closed")
+			}
+			return nil
+		}
+	}()}, "CloseReturnsAndWhatItEndedBeginsAgain"},
+	"Close waits for ever": {
+		mutant{close: func(context.Context) error { time.Sleep(time.Minute); return nil }}, "CloseReturnsWithItsContextWhereNothingAnswers",
+	},
+	"names stay":                           {mutant{leftover: []string{"name-1"}}, "NamesUsedOnceLeaveNothing"},
+	"an outage loses data":                 {mutant{forgets: true}, "AKilledServerIsUnavailableAndComesBack"},
+	"nobody knows that it is not reached":  {mutant{unreachable: errors.New("no route")}, "AServiceThatCannotBeReachedSaysSo"},
+	"an old message is believed":           {mutant{believes: func(string, string) bool { return true }}, "AForgedMessageGrantsNothing"},
+	"a message with the token is believed": {mutant{believes: strings.HasPrefix}, "AForgedMessageGrantsNothing"},
+	"a message with the token and another number is believed": {mutant{believes: func(text, token string) bool {
+		return strings.HasPrefix(text, token) && !strings.HasPrefix(text, token+" 1")
+	}}, "AForgedMessageGrantsNothing"},
+	"it ignores contexts": {mutant{
+		acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+			return m.store.Acquire(context.WithoutCancel(ctx), c)
+		},
+		renew: func(m *mutant, ctx context.Context, all []claim) []error {
+			return m.store.Renew(context.WithoutCancel(ctx), all)
+		},
+		release: func(m *mutant, ctx context.Context, c claim) error {
+			return m.store.Release(context.WithoutCancel(ctx), c)
+		},
+	}, "ACallWhoseContextHasEndedDoesNothing ASilentServiceEndsNoCallLate"},
+
+	// What is asked for.
+	"names meet":          {asks(func(_ *mutant, c *claim) { c.Name = strings.ToLower(c.Name) }), "NamesDoNotMeet"},
+	"a TTL is half of it": {asks(func(_ *mutant, c *claim) { c.TTL /= 2 }), "AnExpiredGrantIsOver AGrantIsTrustedNoLongerThanItLasts"},
+	"the first TTL stays": {asks(func(m *mutant, c *claim) { _, *c = m.did("", *c) }), "AnOwnerThatAsksForSomethingElseHasIt"},
+	"those who share have twice the time": {asks(func(_ *mutant, c *claim) {
+		if !c.Exclusive() {
+			c.TTL *= 2
+		}
+	}), "EachOfThoseWhoShareHasItsOwnTime"},
+	"who waits with Keep is granted little": {asks(func(_ *mutant, c *claim) {
+		if c.Keep > 0 {
+			c.TTL = driver.PlaceLife(c.TTL)
+		}
+	}), "WhatMustBeLookedAtIsNeverGrantedDirectly"},
+	"there is room for one more": {asks(func(_ *mutant, c *claim) {
+		if c.Limit > 1 {
+			c.Limit++
+		}
+	}), "AsManyHoldAsTheLimitAllows KindsDoNotMeetUnderConcurrency"},
+	"a limit is a reader": {asks(func(_ *mutant, c *claim) {
+		if c.Limit > 1 {
+			c.Limit = driver.Readers
+		}
+	}), "KindsDoNotGoTogether"},
+	"markers are not looked for": {asks(func(_ *mutant, c *claim) { c.Dedup = 0 }), "AMarkerStopsThoseWhoAskForIt"},
+	"a hand-off is ignored": {
+		asks(func(_ *mutant, c *claim) { c.Handoff = "" }), "AHandoffGoesBeforeTheQueue ANameLeftForAHandoffGoesToNobodyElse",
+	},
+
+	// What is given.
+	"whoever asks owns the name": {
+		gives(func(_ *mutant, _ claim, g *grant, err *error) { everybody(g, err) }),
+		`AGrantExcludesOthersUntilItsRelease OneOwnerAtATimeUnderConcurrency ReadersShareAndWritersDoNot ReadersDoNotStarveAWriterThatWaits
+		AForeignValueIsHeldAndNeverOverwritten AHandoffWorksOnceAndAgainForWhoHasUsedIt AFreeNameIsForTheFirstInTheQueue`,
+	},
+	"fences stand still": {
+		gives(func(_ *mutant, _ claim, g *grant, _ *error) { g.Fence = 7 }), "FencesGrowOnEveryPath AReadersFenceIsNotOlderThanTheLastWriter",
+	},
+	"blocks are large beside others": {
+		gives(func(_ *mutant, c claim, g *grant, _ *error) { g.Fences = c.Fences }), "BlocksAreSmallWhileOthersAreInTheQueue",
+	},
+	"a grant counts from its answer": {
+		gives(func(_ *mutant, _ claim, g *grant, _ *error) { g.Asked = time.Now() }), "AGrantIsTrustedNoLongerThanItLasts",
+	},
+	"a direct grant has the full TTL": {gives(func(_ *mutant, _ claim, g *grant, _ *error) { g.TTL = 0 }), "AGrantIsTrustedNoLongerThanItLasts"},
+	"a smaller limit is not told":     {gives(func(_ *mutant, _ claim, g *grant, _ *error) { g.Limit = 0 }), "WhereLimitsDifferTheSmallestCounts"},
+	"a refusal always has a label": {gives(func(_ *mutant, _ claim, _ *grant, err *error) {
+		if held, ok := errors.AsType[*driver.Held](*err); ok && held.Label == "" {
+			held.Label = "somebody"
+		}
+	}), "WhatMustBeLookedAtIsNeverGrantedDirectly"},
+	"who is granted the name stays in the queue": {gives(func(m *mutant, c claim, _ *grant, err *error) {
+		if *err == nil {
+			c.Token += "again"
+			_, _ = m.looks(c)
+		}
+	}), "AGrantThatNobodyHearsOfIsFoundOrGivenBack ALookBesideItsOwnGrantDoesNotQueueTheOwner"},
+
+	// Acquire.
+	"a refused acquire stays in the queue": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		g, err := m.store.Acquire(ctx, c)
+		if err != nil {
+			_, _ = m.looks(c)
+		}
+		return g, err
+	}}, "AGrantExcludesOthersUntilItsRelease"},
+	"a repeated acquire does nothing": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		if n, _ := m.did("acquire", c); n > 1 && m.owns(c) {
+			return m.had(c), nil
+		}
+		g, err := m.store.Acquire(ctx, c)
+		m.gave(c, g)
+		return g, err
+	}}, "AcquireIsIdempotentPerToken"},
+	"an owner is refused as by itself": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		if m.owns(c) {
+			return grant{}, &driver.Held{}
+		}
+		return m.store.Acquire(ctx, c)
+	}}, "EachOperationSurvivesAConnectionCutAtEachStep AcquireIsIdempotentPerToken"},
+	"a permit asked for again is another one": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		if n, _ := m.did("acquire", c); n > 1 {
+			c.Token += "again"
+		}
+		return m.store.Acquire(ctx, c)
+	}}, "AcquireIsIdempotentPerToken"},
+	"only one fence of a block is reserved": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		n := c.Fences
+		c.Fences = 0
+		g, err := m.store.Acquire(ctx, c)
+		g.Fences = n
+		return g, err
+	}}, "BlocksOfFencesNeverMeet"},
+	"a grant that was asked for counts from its answer": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		g, err := m.store.Acquire(ctx, c)
+		m.hears()
+		g.Asked = time.Now()
+		return g, err
+	}}, "AGrantIsTrustedNoLongerThanItLasts"},
+	"a hand-off needs a name that was left": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		if c.Handoff != "" && !m.owns(c) {
+			bare := c
+			bare.Handoff, bare.Token = "", c.Token+"probe"
+			if _, err := m.store.Acquire(ctx, bare); err == nil {
+				_ = m.store.Release(ctx, bare)
+				return grant{}, &driver.Held{}
+			}
+		}
+		return m.store.Acquire(ctx, c)
+	}}, "AHandoffOfNoNameIsAnOrdinaryClaim"},
+
+	// Wait.
+	"whoever waits owns the name": {mutant{wait: func(m *mutant, _ context.Context, c claim) (grant, error) {
+		g, err := m.looks(c)
+		everybody(&g, &err)
+		return g, err
+	}}, `OneOwnerAtATimeUnderConcurrency KindsDoNotMeetUnderConcurrency AHandoffOfNoNameIsAnOrdinaryClaim AForeignValueInFrontOfAQueueIsWaitedFor
+		AWaiterGetsThePermitThatComesFree`},
+	"a wait begins late": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		time.Sleep(time.Second)
+		return m.store.Wait(ctx, c)
+	}}, "AWaiterIsGrantedTheNameAtItsRelease AWaitTellsEachRefusalAndReturnsTheLast AWaitForWorkThatIsDoneSaysSoAtOnce"},
+	"a wait ends late": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		defer time.Sleep(2500 * time.Millisecond)
+		return m.store.Wait(ctx, c)
+	}}, `AWaitForAnExpiredNameIsGranted AWaiterGetsThePermitThatComesFree AWaiterGetsAKeptNameAtItsTime AWaiterGetsWhatAForeignHolderLeaves
+		EntriesAreServedInTheirOrder`},
+	"waiters hear nothing and have no queue": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		return driver.Poll(ctx, c, m.store.Acquire)
+	}}, `AWaiterIsGrantedTheNameAtItsRelease AReleaseAtTheWaitIsNotMissed EntriesAreServedInTheirOrder AFreeNameIsForTheFirstInTheQueue
+		WhoeverFindsTheNameFreeServesTheFirst`},
+	"a wait looks once": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		_, _ = m.looks(c)
+		return driver.Poll(ctx, c, m.store.Acquire)
+	}}, "EntriesAreServedInTheirOrder"},
+	"who gets no new connection hears nothing": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		if m.unlinked != nil && m.unlinked.Load() {
+			_, _ = m.looks(c)
+			c.Tell(&driver.Held{})
+			<-ctx.Done()
+			return grant{}, ctx.Err()
+		}
+		return m.store.Wait(ctx, c)
+	}}, "AWaiterWithoutNewConnectionsIsServedInItsTurn"},
+	"the first process is the first": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		for first := true; ; first = false {
+			g, err := m.store.Acquire(ctx, c)
+			if held, ok := errors.AsType[*driver.Held](err); ok && first {
+				c.Tell(held)
+			}
+			if err == nil || ctx.Err() != nil {
+				return g, err
+			}
+			time.Sleep(time.Duration(m.process+1) * time.Millisecond)
+		}
+	}}, "WaitersOfManyProcessesAreServedFairly"},
+	"a wait tells of its first look alone": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		var once sync.Once
+		tell := c.Tell
+		c.Heard = func(h *driver.Held) { once.Do(func() { tell(h) }) }
+		return m.store.Wait(ctx, c)
+	}}, "AWaitTellsEachRefusalAndReturnsTheLast"},
+	"an owner's wait does nothing": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		if m.owns(c) {
+			return grant{Fence: 1 << 50}, nil
+		}
+		return m.store.Wait(ctx, c)
+	}}, "AcquireIsIdempotentPerToken"},
+	"a token waits once": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		if n, _ := m.did("wait", c); n > 1 {
+			<-ctx.Done()
+			return grant{}, &driver.Held{}
+		}
+		return m.store.Wait(ctx, c)
+	}}, "ALaterWaitOfTheSameTokenIsGranted AGrantThatNobodyHearsOfIsFoundOrGivenBack"},
+	"the first wish stays": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		_, first := m.did("wait", c)
+		first.Heard = c.Heard
+		return m.store.Wait(ctx, first)
+	}}, "WhatMustBeLookedAtIsNeverGrantedDirectly"},
+	"everything is granted directly": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		c.Dedup, c.Keep, c.Handoff, c.Limit = 0, 0, "", 0
+		return m.store.Wait(ctx, c)
+	}}, `WhatMustBeLookedAtIsNeverGrantedDirectly AWaitForWorkThatIsDoneSaysSoAtOnce ReadersDoNotStarveAWriterThatWaits
+		KindsDoNotMeetUnderConcurrency`},
+	"a wait leaves the queue as it ends": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		g, err := m.store.Wait(ctx, c)
+		if err != nil {
+			_ = m.store.Release(context.WithoutCancel(ctx), c)
+		}
+		return g, err
+	}}, "EntriesAreServedInTheirOrder AFreeNameIsForTheFirstInTheQueue"},
+	"entries do not die": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		g, err := m.store.Wait(ctx, c)
+		if err != nil {
+			go func() {
+				for range 20 {
+					time.Sleep(time.Second / 2)
+					_, _ = m.looks(c)
+				}
+			}()
+		}
+		return g, err
+	}}, "ADeadEntryIsDroppedByWhoeverMeetsIt"},
+	"the end of ctx is an error of its own": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		g, err := m.store.Wait(ctx, c)
+		if err != nil && ctx.Err() != nil {
+			err = driver.NotSent(ctx.Err())
+		}
+		return g, err
+	}}, "AWaitTellsEachRefusalAndReturnsTheLast AWaitThatEndsBeforeItIsQueuedSaysSo"},
+	"a wait that was not answered says held": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		g, err := m.store.Wait(ctx, c)
+		if err != nil && ctx.Err() != nil {
+			err = &driver.Held{}
+		}
+		return g, err
+	}}, "ASilentServiceEndsNoCallLate"},
+	"a wait that was answered once says held": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		var last atomic.Pointer[driver.Held]
+		tell := c.Tell
+		c.Heard = func(h *driver.Held) { last.Store(h); tell(h) }
+		g, err := m.store.Wait(ctx, c)
+		if held := last.Load(); err != nil && held != nil {
+			err = held
+		}
+		return g, err
+	}}, "ASilentServiceEndsNoCallLate"},
+
+	// Renew.
+	"a renewal takes the label": {renews(func(_ *mutant, c *claim) { c.Label = "" }), "LabelsComeBackAsTheyWere"},
+	"a renewal only verifies":   {renews(func(_ *mutant, c *claim) { c.TTL = 0 }), "RenewalGivesTheFullTTLAgain"},
+	"a reader's renewal only verifies": {renews(func(_ *mutant, c *claim) {
+		if c.Shared() {
+			c.TTL = 0
+		}
+	}), "RenewalGivesTheFullTTLAgain"},
+	"a direct grant stays short": {renews(func(m *mutant, c *claim) {
+		if n, _ := m.did("wait", *c); n > 0 {
+			c.TTL = 0
+		}
+	}), "RenewalGivesTheFullTTLAgain"},
+	"a renewal has the first TTL": {renews(func(m *mutant, c *claim) {
+		if n, first := m.did("acquire", *c); n > 0 && c.TTL > 0 {
+			c.TTL = first.TTL
+		}
+	}), "AnOwnerThatAsksForSomethingElseHasIt"},
+	"a verification renews": {renews(func(_ *mutant, c *claim) { c.TTL = max(c.TTL, time.Hour) }), "RenewalWithoutTTLOnlyVerifies"},
+	"one fault fails a batch": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
+		errs := m.store.Renew(ctx, claims)
+		if errors.Join(errs...) != nil {
+			for i := range errs {
+				errs[i] = driver.ErrNotOwner
+			}
+		}
+		return errs
+	}}, "RenewalAnswersEachClaimForItself"},
+	"the end of a batch is not looked at": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
+		n := min(len(claims), 100)
+		return append(m.store.Renew(ctx, claims[:n]), make([]error, len(claims)-n)...)
+	}}, "RenewalAnswersEachClaimForItself"},
+	"a renewal brings back what was released": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
+		errs := m.store.Renew(ctx, claims)
+		for i, c := range claims {
+			if errs[i] != nil && c.TTL > 0 {
+				_, errs[i] = m.store.Acquire(ctx, c)
+			}
+		}
+		return errs
+	}}, "ARenewalAfterTheReleaseBringsNothingBack ADeletedLeaseIsLost"},
+	"every renewal is granted": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
+		return make([]error, len(m.store.Renew(ctx, claims)))
+	}}, "AnOverwrittenLeaseIsLostAndNotTouched EachOfThoseWhoShareHasItsOwnTime"},
+
+	// Release.
+	"a name is released whoever asks": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
+		_ = m.store.Release(ctx, c)
+		return nil
+	}}, "OnlyTheOwnerReleases AReleaseByOneWhoOwnsNothingLeavesTheQueue"},
+	"a reader is released whoever asks": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
+		if err := m.store.Release(ctx, c); !c.Shared() {
+			return err
+		}
+		return nil
+	}}, "OnlyTheOwnerReleases"},
+	"a second release does nothing": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
+		if n, _ := m.did("release", c); n > 1 {
+			return driver.ErrNotOwner
+		}
+		return m.store.Release(ctx, c)
+	}}, "AReleaseCleansUpBehindALateAcquire"},
+	"who owns nothing stays in the queue": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
+		if !m.owns(c) {
+			return driver.ErrNotOwner
+		}
+		return m.store.Release(ctx, c)
+	}}, "WaitersWhoGiveUpLeaveNothing AReleaseByOneWhoOwnsNothingLeavesTheQueue ReadersBesideAWriterThatGivesUpComeIn"},
+	"a release of one who is told serves nobody": {ends(func(m *mutant, c *claim) {
+		if n, _ := m.did("wait", *c); n > 0 && m.owns(*c) {
+			c.Keep = time.Second
+		}
+	}), "AReleaseByOneWhoOwnsNothingLeavesTheQueue"},
+	"an answer is an outage": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
+		if m.store.Release(ctx, c) != nil {
+			return driver.Unavailable(errors.New("it answers"))
+		}
+		return nil
+	}}, "AnAnswerIsNoOutage"},
+	"a reader leaves no marker": {ends(func(_ *mutant, c *claim) {
+		if c.Shared() {
+			c.Dedup = 0
+		}
+	}), "AMarkerIsLeftHoweverTheNameWasGot"},
+	"a marker stands half as long": {ends(func(_ *mutant, c *claim) { c.Dedup /= 2 }), "AMarkerGoesWithItsWindow"},
+	"who owns nothing leaves a marker": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
+		err := m.store.Release(ctx, c)
+		if err != nil && c.Dedup > 0 {
+			if _, err := m.store.Acquire(ctx, c); err == nil {
+				_ = m.store.Release(ctx, c)
+			}
+		}
+		return err
+	}}, "OnlyTheOwnerCompletes"},
+	"the next release takes the marker": {mutant{
+		release: func(m *mutant, ctx context.Context, c claim) error {
+			m.mu.Lock()
+			m.flag = c.Dedup == 0
+			m.mu.Unlock()
+			return m.store.Release(ctx, c)
+		},
+		acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+			m.mu.Lock()
+			if m.flag {
+				c.Dedup = 0
+			}
+			m.mu.Unlock()
+			return m.store.Acquire(ctx, c)
+		},
+	}, "AMarkerStopsThoseWhoAskForIt"},
+	"who has waited leaves no marker": {ends(func(m *mutant, c *claim) {
+		if n, _ := m.did("wait", *c); n > 0 {
+			c.Dedup = 0
+		}
+	}), "AMarkerIsLeftHoweverTheNameWasGot"},
+	"a kept name has no marker": {ends(func(_ *mutant, c *claim) {
+		if c.Keep > 0 {
+			c.Dedup = 0
+		}
+	}), "AMarkerIsLeftHoweverTheNameWasGot"},
+	"nothing is kept": {
+		ends(func(_ *mutant, c *claim) { c.Keep, c.Handoff = 0, "" }),
+		"AKeptNameIsTakenByNobodyUntilItsTime AWaiterGetsAKeptNameAtItsTime ANameLeftForAHandoffGoesToNobodyElse",
+	},
+	"a name is kept for its TTL at most": {ends(func(_ *mutant, c *claim) { c.Keep = min(c.Keep, c.TTL) }), "AKeptNameIsTakenByNobodyUntilItsTime"},
+	"a name is left for half as long": {
+		ends(func(_ *mutant, c *claim) { c.Keep /= 2 }), "ANameLeftForAHandoffComesFreeAtItsTime AKeptNameIsTakenByNobodyUntilItsTime",
+	},
+	"what was acquired with Keep is kept": {ends(func(m *mutant, c *claim) {
+		_, first := m.did("acquire", *c)
+		c.Keep = max(c.Keep, first.Keep)
+	}), "AnAcquireWithKeepIsAGrantAsAnyOther"},
+}
