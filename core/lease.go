@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/term"
@@ -41,7 +40,7 @@ type Lease struct {
 	shut    bool        // the Locker was closed
 	known   bool        // result is valid
 	mark    bool        // of a root: the work is finished
-	open    int32       // of a root: how many leases, with itself, have not ended
+	open    int32       // itself, until it has ended, and how many of those that have re-entered it are open
 	until   clock.Awake // the last ValidUntil, once ended or lost
 	loss    *LostError  // the reason, if trust ended first
 	more    *more       // made when something of it is needed; one that has re-entered another has it from the beginning
@@ -49,10 +48,9 @@ type Lease struct {
 
 // more is what few leases need: a process can hold very many.
 type more struct {
-	own      *leaseContext // Lease.Context, made when somebody asks for it
-	settled  chan struct{} // closed when the result is known; nil if nobody waits
-	result   error         // nil if there is no more
-	panicked *call.Panic   // of the backend's client, to go on where somebody waits for the result
+	own     *leaseContext // Lease.Context, made when somebody asks for it
+	settled chan struct{} // closed when the result is known; nil if nobody waits
+	result  error         // nil if there is no more
 
 	inside *Lease        // the lease that it has re-entered, or nil
 	turn   chan struct{} // that one's slot, if it has it
@@ -152,7 +150,7 @@ func (x *Lease) lose(why Reason) {
 
 // contexts appends those contexts of x that somebody has asked for. The caller holds the mutex.
 func (x *Lease) contexts(ends []*leaseContext) []*leaseContext {
-	if own := x.seen().own; own != nil {
+	if own := x.seen().own; own != nil && own.made.Load() != nil {
 		ends = append(ends, own)
 	}
 	if x.work.made.Load() != nil {
@@ -265,14 +263,13 @@ func (x *Lease) Context() context.Context {
 		end(errNoLease)
 		return ctx
 	}
-	own := &leaseContext{lease: x, parent: context.WithoutCancel(x.values())}
-	own.make()
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
-	if r := x.rare(); r.own == nil {
-		r.own = own
+	r := x.rare()
+	if r.own == nil {
+		r.own = &leaseContext{lease: x, parent: context.WithoutCancel(x.work.parent)}
 	}
-	return x.more.own
+	return r.own
 }
 
 // workContext returns a context that ends with the caller's or with the lease.
@@ -298,14 +295,22 @@ type leaseKey struct{}
 // it is the context of Do, DoValue, Wrap or a middleware, or [Lease.Context], or is derived from one of
 // these. The lease may have ended since; [Lease.Err] tells.
 func FromContext(ctx context.Context) (*Lease, bool) {
-	x, ok := ctx.Value(leaseKey{}).(*Lease)
-	return x, ok
+	x := leaseOf(ctx)
+	return x, x != nil
 }
 
 // leaseOf is FromContext for this package. It returns nil if there is none.
 func leaseOf(ctx context.Context) *Lease {
-	x, _ := FromContext(ctx)
-	return x
+	if c := contextOf(ctx); c != nil {
+		return c.lease
+	}
+	return nil
+}
+
+// contextOf returns the innermost context of a lease that ctx is or is derived from, or nil.
+func contextOf(ctx context.Context) *leaseContext {
+	c, _ := ctx.Value(leaseKey{}).(*leaseContext)
+	return c
 }
 
 // FenceFor returns the fencing token of the lease of name that ctx stands under. Leases of other

@@ -13,10 +13,10 @@ import (
 
 // What a call gets that gets no lease.
 
-// why is the error of a call that has ended with err. A panic of the backend's client goes on here.
+// why is the error of a call that has ended with err.
 func (a *acquisition) why(err error) error {
-	if p, ok := errors.AsType[*call.Panic](err); ok {
-		panic(p.Value)
+	if call.Panicked(err) {
+		return err
 	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		a.held, a.heldAt = held, a.engine.clock.Now()
