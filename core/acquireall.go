@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
 // AcquireAll waits until it has a lease of each of the given names. Their order does not matter,
@@ -177,12 +178,11 @@ func (g *multiAcquire) budget(name string) time.Duration {
 // limit of time.
 func (g *multiAcquire) turn(i int) *config {
 	c := *g.cfg
-	c.Turn.MaxHold = 0
-	c.NoRenewal = false
 	if i > 0 {
 		c.Dedup = 0
 	}
-	return c.settled()
+	c.Turn = term.Turn{Every: c.TTL / 3}
+	return &c
 }
 
 // mayWait says whether waiting for name cannot close a circle: the caller holds nothing that the

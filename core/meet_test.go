@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -233,5 +234,22 @@ func TestAWaitThatAPanicEndsIsTold(t *testing.T) {
 			t.Errorf("%d wait", waits)
 		}
 		b.ok(holder.Release(b.Context()))
+	})
+}
+
+// A degraded lease of a set ends without a renewal, as one by itself does.
+func TestADegradedSetEndsWithoutRenewal(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.outage(lab.Refused)
+		s, err := local.AcquireAll(b.Context(), []string{"a", "b"}, core.WithoutRenewal())
+		b.ok(err)
+		if !s.Degraded() {
+			b.Error("not degraded")
+		}
+		time.Sleep(ttl + ttl/10)
+		b.is(s.Err(), core.ErrLost)
+		b.is(s.Release(b.Context()), core.ErrLost)
 	})
 }
