@@ -91,7 +91,7 @@ func makeWork(f func(context.Context, Event) context.Context, x *Lease, e Event)
 		}
 		value := recover()
 		if r := x.engine; r.log != nil {
-			r.log.add(Event{Kind: eventPanicked, Err: panicOf("WithWorkContext", "the work has its caller's context", value)})
+			r.log.add(panicOf("WithWorkContext", "the work has its caller's context", value))
 		}
 		if value == nil {
 			_ = x.end(context.WithoutCancel(x.work.parent), false) // observers are told
