@@ -50,8 +50,8 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // acquire gets a lease within a budget, or says why not.
 func (l *Locker) acquire(ctx context.Context, name string, c *config, budget time.Duration) (*Lease, error) {
 	r := l.engine
-	r.call()
-	defer r.called()
+	r.calls.Enter()
+	defer r.calls.Leave()
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}

@@ -51,8 +51,8 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if cfg.Dedup > 0 && len(names) > 1 {
 		cfg = cfg.scopedBy(given)
 	}
-	l.engine.call()
-	defer l.engine.called()
+	l.engine.calls.Enter()
+	defer l.engine.calls.Leave()
 	g := multiAcquire{locker: l, ctx: ctx, names: names, cfg: cfg, began: l.engine.clock.Now()}
 	for {
 		if s, err := g.round(); s != nil || err != nil {

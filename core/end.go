@@ -121,8 +121,8 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 
 // release ends the hold. Close waits until that is told: the watchdog lets go of a hold before.
 func (x *Lease) release(ctx context.Context, left claim.Left, now clock.Reading) {
-	x.engine.call()
-	defer x.engine.called()
+	x.engine.calls.Enter()
+	defer x.engine.calls.Leave()
 	x.engine.room.End(ctx, x.root.hold, left, now, &leaving{root: x.root, last: x, left: left})
 }
 
@@ -200,7 +200,6 @@ func (l *leaving) Left(o hold.Outcome, last error) {
 	if settled != nil {
 		close(settled)
 	}
-	x.engine.stir()
 }
 
 func (l *leaving) result(o hold.Outcome, last error) error {

@@ -179,8 +179,8 @@ func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(conte
 		return invalidf("HandOff: nil function")
 	}
 	if !x.none() {
-		x.engine.call() // Drain and Close wait for it, since it may have to be called back
-		defer x.engine.called()
+		x.engine.calls.Enter() // Drain and Close wait for it, since it may have to be called back
+		defer x.engine.calls.Leave()
 	}
 	handoff, err := x.Detach(ctx, keep)
 	if err != nil {
