@@ -253,3 +253,71 @@ func TestADegradedSetEndsWithoutRenewal(t *testing.T) {
 		b.is(s.Release(b.Context()), core.ErrLost)
 	})
 }
+
+// Two holders: one of this process, who has left, and one of another process, whom the service has named since.
+func TestACallIsToldWhoHadTheNameLast(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(time.Millisecond, time.Millisecond)
+		other := b.other()
+		var all sync.WaitGroup
+		sleep := func(context.Context) error { time.Sleep(time.Second); return nil }
+		all.Go(func() { b.ok(b.locks.Do(b.Context(), "a", sleep, core.WithLabel("here"))) })
+		synctest.Wait()
+		all.Go(func() {
+			_, err := b.locks.Acquire(b.Context(), "a", core.WithWait(1500*time.Millisecond))
+			if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != "there" {
+				b.Errorf("%v", err)
+			}
+		})
+		time.Sleep(tired)
+		all.Go(func() { b.ok(other.Do(b.Context(), "a", sleep, core.WithLabel("there"))) })
+		all.Wait()
+	})
+}
+
+// A call that its caller cuts short says nothing about the service. One whose attempt had all of its time does, though its caller leaves
+// before anybody else knows.
+func TestASilenceCountsIfTheAttemptHadItsTime(t *testing.T) {
+	t.Parallel()
+	for left, lines := range map[time.Duration]int{time.Second: 0, 2*time.Second + 10*time.Millisecond: 1} {
+		text := logging(t, func(b *bench) {
+			b.link.Drop(lab.OpAcquire, lab.OpWait)
+			ctx, cancel := context.WithTimeout(b.Context(), left)
+			defer cancel()
+			_, err := b.locks.Acquire(ctx, "name")
+			b.is(err, core.ErrUnavailable, context.DeadlineExceeded)
+			synctest.Wait()
+			b.link.Heal()
+		})
+		count(t, text, map[string]int{"lock service unavailable": lines})
+	}
+}
+
+// A call that waits for a sibling first, and then for another process, has waited once.
+func TestAWaitBehindASiblingAndThenForTheNameIsOne(t *testing.T) {
+	t.Parallel()
+	waits := 0
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		inside := context.WithoutCancel(x.Context())
+		y, err := b.locks.TryAcquire(inside, "name")
+		b.ok(err)
+		var all sync.WaitGroup
+		all.Go(func() { b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil })) })
+		synctest.Wait()
+		all.Go(func() {
+			z, err := b.locks.Acquire(inside, "name")
+			b.ok(err)
+			b.ok(z.Release(b.Context()))
+		})
+		synctest.Wait()
+		b.ok(x.Release(b.Context()))
+		b.ok(y.Release(b.Context()))
+		all.Wait()
+		synctest.Wait()
+	}, observing(observer{Waiting: func(core.Event) { waits++ }}))
+	if waits != 1 { // the other process has another observer
+		t.Errorf("%d waits", waits)
+	}
+}
