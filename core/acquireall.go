@@ -86,7 +86,7 @@ type multiAcquire struct {
 // ends the wait for the names that follow. Without a set and an error the caller begins again: a
 // lease was lost before the last name was granted.
 func (g *multiAcquire) round() (*LeaseSet, error) {
-	s, together := &LeaseSet{work: g.ctx}, new(group)
+	s, together := &LeaseSet{work: g.ctx}, &group{marks: g.cfg.Dedup > 0 && len(g.names) > 1}
 	returned := false
 	defer func() {
 		if !returned { // the observer has ended the goroutine

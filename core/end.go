@@ -156,15 +156,6 @@ func (x *Lease) retireFor(left claim.Left, now clock.Awake) (first bool, err err
 	return true, nil
 }
 
-// retire ends the contexts of y, which is about to end.
-func (x *Lease) retire(y *Lease) {
-	x.mu.Lock()
-	y.retired = true
-	ends := y.contexts(nil)
-	x.mu.Unlock()
-	end(ends, context.Canceled)
-}
-
 // leaving is the end of a hold.
 type leaving struct {
 	root *Lease

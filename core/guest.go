@@ -80,7 +80,7 @@ func (a *acquisition) unavailable(err error) error {
 func (a *acquisition) Look() (known bool) {
 	now, v := a.engine.clock.Read(), a.engine.room.Table.Watch(contend.Key(&a.lease.want))
 	if h := v.Has; h != nil && h.Want() != &a.lease.want { // it is not given to this very call, which leaves
-		if v.Held || now.Up().Sub(h.Begun()) <= now.Awake().Sub(a.began) { // or had it while the call waited
+		if turn := h.Term(); v.Held || now.Up().Sub(turn.Begun()) <= now.Awake().Sub(a.began) { // or had it while the call waited
 			a.here = h
 		}
 	}

@@ -95,9 +95,9 @@ func (t Handoff) MarshalText() ([]byte, error) {
 //
 // If the lease stands afterwards, the error is one of these:
 //
-//   - [ErrInvalid] for a lease of [WithShared], [WithLimit] or [WithMinHold], for a lease that has
-//     re-entered another one or is re-entered, for a keep that cannot work, and if the backend
-//     cannot detach;
+//   - [ErrInvalid] for a lease of [WithShared], [WithLimit] or [WithMinHold], for one of several names
+//     with [WithDedup], for a lease that has re-entered another one or is re-entered, for a keep that
+//     cannot work, and if the backend cannot detach;
 //   - ctx's error if ctx had ended before;
 //   - [ErrUnavailable] if the lease is degraded.
 //
@@ -158,6 +158,8 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.want.Name)
 	case x.cfg.MinHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.want.Name)
+	case x.set != nil && x.set.marks:
+		return invalidf("Detach of %q: not one of several names with WithDedup, whose marker stands for all of them", x.want.Name)
 	case !x.engine.can.Detach:
 		return lacks(x.engine.can, "Detach")
 	default:

@@ -34,7 +34,6 @@ type Lease struct {
 
 	mu      sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
 	ended   bool        // by Release, Complete, Finish or Detach
-	retired bool        // its contexts have ended, because it is about to end
 	told    bool        // observers know that it has begun
 	lossDue bool        // and have to be told then that it was lost
 	shut    bool        // the Locker was closed
@@ -78,6 +77,7 @@ func (x *Lease) seen() *more {
 // group identifies the leases of one AcquireAll.
 type group struct {
 	whole atomic.Bool // it has them all
+	marks bool        // its first lease leaves a marker for all of them
 }
 
 // newLease makes a lease that has no hold yet. It calls methods of the caller's context, so call it without a mutex held.
@@ -90,7 +90,8 @@ func newLease(ctx context.Context, r *engine, c *config, name string) *Lease {
 
 // got says that x has h.
 func (x *Lease) got(h *hold.Hold) {
-	x.hold, x.fence, x.since = h, h.Fence(), h.Begun()
+	t := h.Term()
+	x.hold, x.fence, x.since = h, t.Fence(), t.Begun()
 }
 
 // work is what a hold knows of a lease.
@@ -280,7 +281,7 @@ func (x *Lease) cause() error {
 	switch {
 	case x.loss != nil:
 		return x.loss
-	case x.ended, x.retired:
+	case x.ended:
 		return context.Canceled
 	case x.shut:
 		return ErrClosed

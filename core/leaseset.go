@@ -134,17 +134,9 @@ func (s *LeaseSet) end(ctx context.Context, mark bool) error {
 	if !mark {
 		return s.endAll(ctx, s.leases)
 	}
-	s.retire()
 	err := s.endAll(ctx, s.leases[1:])
 	mark = !slices.ContainsFunc(s.leases, (*Lease).lost)
 	return join(s.leases[0].end(ctx, mark), err)
-}
-
-// retire ends all contexts of the set, so that no work goes on under one lease while others end.
-func (s *LeaseSet) retire() {
-	for _, x := range s.leases {
-		x.root.retire(x)
-	}
 }
 
 // endAll ends leases at once, so that it takes no longer than for one.

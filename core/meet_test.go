@@ -304,7 +304,9 @@ func TestAWaitBehindASiblingAndThenForTheNameIsOne(t *testing.T) {
 		y, err := b.locks.TryAcquire(inside, "name")
 		b.ok(err)
 		var all sync.WaitGroup
-		all.Go(func() { b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil })) })
+		all.Go(func() {
+			b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil }))
+		})
 		synctest.Wait()
 		all.Go(func() {
 			z, err := b.locks.Acquire(inside, "name")
@@ -320,4 +322,21 @@ func TestAWaitBehindASiblingAndThenForTheNameIsOne(t *testing.T) {
 	if waits != 1 { // the other process has another observer
 		t.Errorf("%d waits", waits)
 	}
+}
+
+// The marker of a set stands for the work on all its names. Work of which one name goes on elsewhere is not finished.
+func TestNoMarkerIsLeftForASetOfWhichANameIsHandedOff(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		both, dedup := []string{"a", "b"}, core.WithDedup(time.Hour)
+		for _, name := range both {
+			s, err := b.locks.AcquireAll(b.Context(), both, dedup)
+			b.ok(err)
+			_, err = s.Lease(name).Detach(b.Context(), keep)
+			b.is(err, core.ErrInvalid)
+			b.ok(s.Finish(b.Context(), nil))
+			b.is(b.locks.DoAll(b.Context(), both, noWork, dedup), core.ErrDuplicate)
+			time.Sleep(time.Hour)
+		}
+	})
 }

@@ -88,7 +88,8 @@ func (a *acquisition) heldError() error {
 		return err
 	}
 	if v := r.room.Table.Watch(contend.Key(&a.lease.want)); v.Held {
-		err.Here, err.HeldFor = true, r.clock.Read().Up().Sub(v.Has.Begun())
+		turn := v.Has.Term()
+		err.Here, err.HeldFor = true, r.clock.Read().Up().Sub(turn.Begun())
 	}
 	return err
 }
