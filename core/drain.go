@@ -45,7 +45,7 @@ func (r *engine) drain(ctx context.Context) error {
 	r.room.Poke()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(r.life, cancel)()
+	defer context.AfterFunc(r.life, cancel)() //nolint:contextcheck // the Locker's life ends the wait, too
 	err := r.still(ctx)
 	switch {
 	case err == nil:

@@ -90,10 +90,10 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 	root, stands, now := x.root, ctx.Err() == nil, x.engine.clock.Read()
 	first, err := x.retireFor(left, now.Awake())
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !first {
+	case !first:
 		return x.await(ctx, now.Awake())
 	}
 	root.mu.Lock()
@@ -177,10 +177,11 @@ func (l *leaving) Left(o hold.Outcome, last error) {
 		err, l.last.loss = x.loss, x.loss
 	}
 	l.last.known = true
-	if result := err; result != nil || call.Panicked(last) {
-		if call.Panicked(last) {
-			result = last
-		}
+	result := err
+	if call.Panicked(last) {
+		result = last
+	}
+	if result != nil {
 		l.last.rare().result = result
 	}
 	settled := l.last.seen().settled
@@ -234,22 +235,22 @@ func raise(err error) error {
 }
 
 // outcome returns the result of the end, or what is closed when it is known.
-func (x *Lease) outcome() (result error, unknown <-chan struct{}) {
+func (x *Lease) outcome() (unknown <-chan struct{}, result error) {
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
 	if x.known {
-		return x.seen().result, nil
+		return nil, x.seen().result
 	}
 	r := x.rare()
 	if r.settled == nil {
 		r.settled = make(chan struct{})
 	}
-	return nil, r.settled
+	return r.settled, nil
 }
 
 // await returns the result of the end once it is known, or when ctx has ended, or when the time limit of the release is over.
 func (x *Lease) await(ctx context.Context, began clock.Awake) error {
-	result, settled := x.outcome()
+	settled, result := x.outcome()
 	if settled == nil {
 		return result
 	}
@@ -260,7 +261,7 @@ func (x *Lease) await(ctx context.Context, began clock.Awake) error {
 	for {
 		select {
 		case <-settled:
-			result, _ = x.outcome()
+			_, result = x.outcome()
 			return result
 		case <-bound.C:
 			return x.unconfirmed()

@@ -124,7 +124,7 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	}
 	if errors.Is(err, ErrUnavailable) || call.Panicked(err) {
 		x.engine.tasks.Go(func() {
-			if _, settled := x.outcome(); settled != nil {
+			if settled, _ := x.outcome(); settled != nil {
 				<-settled
 			}
 			x.engine.recall(context.WithoutCancel(ctx), x.cfg, handoff)

@@ -199,7 +199,7 @@ func TestAContextThatIsAskedForAsItsLeaseEndsEnds(t *testing.T) {
 			for range spin {
 				_ = x.Name()
 			}
-			ctx = x.Context()
+			ctx = x.Context() //nolint:fatcontext // not derived from ctx
 		})
 		both.Go(func() { _ = x.Release(context.Background()) })
 		both.Wait()
