@@ -261,17 +261,19 @@ func TestACallIsToldWhoHadTheNameLast(t *testing.T) {
 		b.link.Delay(time.Millisecond, time.Millisecond)
 		other := b.other()
 		var all sync.WaitGroup
-		sleep := func(context.Context) error { time.Sleep(time.Second); return nil }
-		all.Go(func() { b.ok(b.locks.Do(b.Context(), "a", sleep, core.WithLabel("here"))) })
+		work := func(d time.Duration) func(context.Context) error {
+			return func(context.Context) error { time.Sleep(d); return nil }
+		}
+		all.Go(func() { b.ok(b.locks.Do(b.Context(), "a", work(time.Second), core.WithLabel("here"))) })
 		synctest.Wait()
 		all.Go(func() {
-			_, err := b.locks.Acquire(b.Context(), "a", core.WithWait(1500*time.Millisecond))
+			_, err := b.locks.Acquire(b.Context(), "a", core.WithWait(3*time.Second))
 			if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != "there" {
 				b.Errorf("%v", err)
 			}
 		})
 		time.Sleep(tired)
-		all.Go(func() { b.ok(other.Do(b.Context(), "a", sleep, core.WithLabel("there"))) })
+		all.Go(func() { b.ok(other.Do(b.Context(), "a", work(4*time.Second), core.WithLabel("there"))) })
 		all.Wait()
 	})
 }
