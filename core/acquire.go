@@ -50,8 +50,8 @@ func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*
 // acquire gets a lease within a budget, or says why not.
 func (l *Locker) acquire(ctx context.Context, name string, c *config, budget time.Duration) (*Lease, error) {
 	r := l.engine
-	r.call()
-	defer r.called()
+	r.calls.Enter()
+	defer r.calls.Leave()
 	if err := r.checkName(name); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config, budget tim
 	x, err := a.run(now)
 	a.report(x, err) // before work, which may find that x is lost: nothing is told of x before it was acquired
 	if err != nil {
-		return nil, err
+		return nil, raise(err)
 	}
 	if len(r.work) > 0 && x.root == x {
 		a.work(x)
@@ -94,7 +94,7 @@ func (a *acquisition) run(now clock.Reading) (*Lease, error) {
 		return nil, a.why(err)
 	}
 	if !a.cfg.noReentry {
-		if outer := r.outer(a.ctx, a.name); outer != nil {
+		for outer := r.outer(a.ctx, a.name); outer != nil; outer = r.outer(a.ctx, a.name) { // it may end before it is re-entered
 			if x, err := a.reenter(outer); x != nil || err != nil {
 				return x, err
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
 // AcquireAll waits until it has a lease of each of the given names. Their order does not matter,
@@ -50,8 +51,8 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 	if cfg.Dedup > 0 && len(names) > 1 {
 		cfg = cfg.scopedBy(given)
 	}
-	l.engine.call()
-	defer l.engine.called()
+	l.engine.calls.Enter()
+	defer l.engine.calls.Leave()
 	g := multiAcquire{locker: l, ctx: ctx, names: names, cfg: cfg, began: l.engine.clock.Now()}
 	for {
 		if s, err := g.round(); s != nil || err != nil {
@@ -85,7 +86,7 @@ type multiAcquire struct {
 // ends the wait for the names that follow. Without a set and an error the caller begins again: a
 // lease was lost before the last name was granted.
 func (g *multiAcquire) round() (*LeaseSet, error) {
-	s, together := &LeaseSet{work: g.ctx}, new(group)
+	s, together := &LeaseSet{work: g.ctx}, &group{marks: g.cfg.Dedup > 0 && len(g.names) > 1}
 	returned := false
 	defer func() {
 		if !returned { // the observer has ended the goroutine
@@ -177,12 +178,11 @@ func (g *multiAcquire) budget(name string) time.Duration {
 // limit of time.
 func (g *multiAcquire) turn(i int) *config {
 	c := *g.cfg
-	c.Turn.MaxHold = 0
-	c.NoRenewal = false
 	if i > 0 {
 		c.Dedup = 0
 	}
-	return c.settled()
+	c.Turn = term.Turn{Every: c.TTL / 3}
+	return &c
 }
 
 // mayWait says whether waiting for name cannot close a circle: the caller holds nothing that the

@@ -45,22 +45,16 @@ func (a *acquisition) acquired(x *Lease) {
 	if told {
 		e = a.acquiredEvent(x)
 	}
-	if x.root != x {
-		if told {
-			a.engine.tell(e)
-		}
-		return
-	}
-	if x.Degraded() {
+	if x.root == x && x.Degraded() {
 		a.engine.tell(a.outcome(EventDegraded, a.unavailable(x.hold.Claim.Outage())))
 	}
-	x.mu.Lock()
+	x.root.mu.Lock()
 	if told {
 		a.engine.tell(e) // with the mutex held, so that nothing is told of x before
 	}
 	x.told = true
 	due := x.lossDue
-	x.mu.Unlock()
+	x.root.mu.Unlock()
 	if due {
 		x.tellLost(x.loss.Reason)
 	}
@@ -91,7 +85,7 @@ func makeWork(f func(context.Context, Event) context.Context, x *Lease, e Event)
 		}
 		value := recover()
 		if r := x.engine; r.log != nil {
-			r.log.add(Event{Kind: eventPanicked, Err: panicOf("WithWorkContext", "the work has its caller's context", value)})
+			r.log.add(panicOf("WithWorkContext", "the work has its caller's context", value))
 		}
 		if value == nil {
 			_ = x.end(context.WithoutCancel(x.work.parent), false) // observers are told

@@ -56,51 +56,34 @@ func (c *config) relations(can driver.Capabilities) error {
 	if !c.NoRenewal && c.renewEvery > c.TTL*2/3 {
 		return invalidf("WithRenewEvery(%s): more than two thirds of WithTTL(%s)", c.renewEvery, c.TTL)
 	}
-	if err := c.supported(can); err != nil {
-		return err
-	}
 	if c.MinHold > 0 && c.Together() {
 		return invalidf("WithMinHold(%s): not with WithShared or WithLimit, which leave the name to others", c.MinHold)
 	}
-	return c.localRelations(can)
-}
-
-// localRelations checks that nothing is asked for that a process cannot keep by itself.
-func (c *config) localRelations(can driver.Capabilities) error {
-	var option string
-	switch {
-	case c.onOutage == FailClosed:
-		return nil
-	case !can.Degrade:
+	if c.onOutage == LocalOnly && !can.Degrade {
 		return invalidf("OnUnavailable(LocalOnly): not with the %s backend alone: wrap the driver with fallback.New", can.Backend)
-	case c.Dedup > 0:
-		option = "WithDedup"
-	case c.MinHold > 0:
-		option = "WithMinHold"
-	case c.Limit == driver.Readers:
-		option = "WithShared"
-	case c.Limit > 1:
-		option = "WithLimit"
-	default:
-		return nil
 	}
-	return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", option)
+	return c.supported(can)
 }
 
-// supported checks that the backend can do what is asked for.
+// supported checks what not every backend can do, and a process cannot do without one.
 func (c *config) supported(can driver.Capabilities) error {
-	switch {
-	case c.Dedup > 0 && !can.Dedup:
-		return lacks(can, "WithDedup")
-	case c.MinHold > 0 && !can.Keep:
-		return lacks(can, "WithMinHold")
-	case c.Limit == driver.Readers && !can.Shared:
-		return lacks(can, "WithShared")
-	case c.Limit > 1 && !can.Limit:
-		return lacks(can, "WithLimit")
-	default:
-		return nil
+	for _, x := range []struct {
+		option     string
+		asked, can bool
+	}{
+		{"WithDedup", c.Dedup > 0, can.Dedup},
+		{"WithMinHold", c.MinHold > 0, can.Keep},
+		{"WithShared", c.Limit == driver.Readers, can.Shared},
+		{"WithLimit", c.Limit > 1, can.Limit},
+	} {
+		switch {
+		case x.asked && !x.can:
+			return lacks(can, x.option)
+		case x.asked && c.onOutage == LocalOnly:
+			return invalidf("OnUnavailable(LocalOnly): not with %s, which only the lock service can keep", x.option)
+		}
 	}
+	return nil
 }
 
 func lacks(can driver.Capabilities, option string) error {

@@ -73,11 +73,11 @@ func (c *leaseContext) Err() error {
 	return c.make().Err()
 }
 
-// Value returns the lease for leaseKey, and the parent's value for all other keys. The standard library asks for its own
+// Value returns c itself for leaseKey, and the parent's value for all other keys. The standard library asks for its own
 // contexts in this way: to attach children without a goroutine, and to learn the cause of an end.
 func (c *leaseContext) Value(key any) any {
 	if key == (leaseKey{}) {
-		return c.lease
+		return c
 	}
 	if m := c.made.Load(); m != nil {
 		return m.Value(key)

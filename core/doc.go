@@ -10,13 +10,13 @@
 // Middleware does the same around a route, a method or a task, and makes the name from the request:
 // package httpmw for net/http, with echomw and echo5mw below it, package grpcmw and package taskmw.
 // Backends are in the packages below this one: memlock for one process, redislock for Redis, redlock
-// for several independent servers, and others for ZooKeeper, etcd, SQL databases and memcached.
+// for several independent servers, and others for ZooKeeper, etcd, NATS, SQL databases and memcached.
 //
 // # The model
 //
-// A backend grants a name to a token for a TTL. That grant, until its release, is a tenure. A [Lease]
-// is one holder's turn of a tenure. A watchdog renews the tenure while the work runs, so nobody has to
-// guess how long the work takes. If the process dies, the name comes free within one TTL.
+// A backend grants a name to a token for a TTL. A [Lease] is one holder's turn of that grant. A watchdog
+// renews the grant while the work runs, so nobody has to guess how long the work takes. If the process
+// dies, the name comes free within one TTL.
 //
 //	               Acquire, TryAcquire, Do
 //	                         │
@@ -73,8 +73,8 @@
 // process cost the backend about three commands a second.
 //
 // A release gives the name to the next goroutine of the same process without a command. That goroutine
-// gets the next turn of the same tenure, with a fence of its own. This goes on for 5 ms, or for 32
-// turns if other processes wait (256 if none do). Then the next process is served. On backends that
+// gets the next turn of the same grant, with a fence of its own. This goes on for 5 ms, or for 128
+// turns if other processes wait. Then the next process is served. On backends that
 // can, the release grants the name to it in the same step, and it begins when it is told. A process
 // that stops or dies in the queue, or as it is granted the name, costs the next one three re-check
 // intervals at most. A re-check interval is a third of the TTL, at most 1 s; it is also what a lost

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 )
@@ -44,11 +43,18 @@ func (l *Locker) Draining() bool { return !l.none() && l.engine.accept.Err() != 
 func (r *engine) drain(ctx context.Context) error {
 	r.refuse()
 	r.room.Poke()
-	err := r.still(ctx, r.life.Done())
-	if err != nil && !errors.Is(err, ErrClosed) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.life, cancel)() //nolint:contextcheck // the Locker's life ends the wait, too
+	err := r.still(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case r.life.Err() != nil:
+		return ErrClosed
+	default:
 		return fmt.Errorf("holdfast: drain: %s still in use: %w", leases(r.room.Dog.Count()), err)
 	}
-	return err
 }
 
 // leases counts them in words.

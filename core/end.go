@@ -35,7 +35,7 @@ func (x *Lease) Release(ctx context.Context) error {
 	if x.none() {
 		return errNoLease
 	}
-	return x.end(ctx, false)
+	return raise(x.end(ctx, false))
 }
 
 // Complete is [Lease.Release], and it leaves the dedup marker too. Until the window of [WithDedup]
@@ -49,9 +49,9 @@ func (x *Lease) Complete(ctx context.Context) error {
 		return errNoLease
 	}
 	if !x.dedups() {
-		return errors.Join(x.end(ctx, false), invalidf("Complete of %q: the lease has no WithDedup", x.want.Name))
+		return errors.Join(raise(x.end(ctx, false)), invalidf("Complete of %q: the lease has no WithDedup", x.want.Name))
 	}
-	return x.end(ctx, true)
+	return raise(x.end(ctx, true))
 }
 
 // Finish ends the lease as Do does when its work has returned workErr. With [WithDedup] it leaves
@@ -62,7 +62,7 @@ func (x *Lease) Finish(ctx context.Context, workErr error) error {
 	if x.none() {
 		return errors.Join(workErr, errNoLease)
 	}
-	return joinLoss(workErr, x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups()))
+	return joinLoss(workErr, raise(x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups())))
 }
 
 // joinLoss is the result of work that returned workErr, and whose lease ended with err.
@@ -89,26 +89,24 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 
 func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 	root, stands, now := x.root, ctx.Err() == nil, x.engine.clock.Read()
-	switch first, err := x.retireFor(left, now.Awake()); {
+	first, err := x.retireFor(left, now.Awake())
+	switch {
 	case err != nil:
 		return err
 	case !first:
 		return x.await(ctx, now.Awake())
 	}
 	root.mu.Lock()
-	root.mark = root.mark || left.Mark
 	left.Mark = root.mark
-	root.open-- // in one step with the question who is the last, and once the contexts have ended
-	last := root.open == 0
+	last := x.shutDown()
 	if !last {
 		x.known = true
 		if x.loss != nil {
 			x.rare().result = x.loss
 		}
 	}
-	err := x.seen().result
+	err = x.seen().result
 	root.mu.Unlock()
-	x.leaveSlot()
 	if !last {
 		return err
 	}
@@ -123,18 +121,22 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 
 // release ends the hold. Close waits until that is told: the watchdog lets go of a hold before.
 func (x *Lease) release(ctx context.Context, left claim.Left, now clock.Reading) {
-	x.engine.call()
-	defer x.engine.called()
+	x.engine.calls.Enter()
+	defer x.engine.calls.Leave()
 	x.engine.room.End(ctx, x.root.hold, left, now, &leaving{root: x.root, last: x, left: left})
 }
 
-// retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now. If x is to be
-// detached, that must be so, or it is an error.
+// retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now. For a hand-off,
+// nothing may go on inside of x.
 func (x *Lease) retireFor(left claim.Left, now clock.Awake) (first bool, err error) {
 	root, until := x.root, now.Add(x.hold.Remaining(now))
 	root.mu.Lock()
-	if left.Handoff != "" {
-		err = x.leavable()
+	handoff := left.Handoff != ""
+	switch {
+	case x.ended && handoff:
+		err = ErrReleased
+	case x.open > 1 && handoff:
+		err = invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.want.Name)
 	}
 	if x.ended || err != nil {
 		root.mu.Unlock()
@@ -144,6 +146,7 @@ func (x *Lease) retireFor(left claim.Left, now clock.Awake) (first bool, err err
 	if x.loss == nil {
 		x.until = until
 	}
+	root.mark = root.mark || left.Mark
 	ends := x.contexts(nil)
 	root.mu.Unlock()
 	end(ends, context.Canceled)
@@ -151,15 +154,6 @@ func (x *Lease) retireFor(left claim.Left, now clock.Awake) (first bool, err err
 		c.made.Load().unlink()
 	}
 	return true, nil
-}
-
-// retire ends the contexts of y, which is about to end.
-func (x *Lease) retire(y *Lease) {
-	x.mu.Lock()
-	y.retired = true
-	ends := y.contexts(nil)
-	x.mu.Unlock()
-	end(ends, context.Canceled)
 }
 
 // leaving is the end of a hold.
@@ -170,7 +164,7 @@ type leaving struct {
 }
 
 // Left implements contend.Left: the result is known.
-func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
+func (l *leaving) Left(o hold.Outcome, last error) {
 	x := l.root
 	err := l.result(o, last)
 	lost, isLost := errors.AsType[*LostError](err)
@@ -183,8 +177,12 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 		err, l.last.loss = x.loss, x.loss
 	}
 	l.last.known = true
-	if err != nil || panicked != nil {
-		l.last.rare().result, l.last.rare().panicked = err, panicked
+	result := err
+	if call.Panicked(last) {
+		result = last
+	}
+	if result != nil {
+		l.last.rare().result = result
 	}
 	settled := l.last.seen().settled
 	x.mu.Unlock()
@@ -194,7 +192,6 @@ func (l *leaving) Left(o hold.Outcome, last error, panicked *call.Panic) {
 	if settled != nil {
 		close(settled)
 	}
-	x.engine.stir()
 }
 
 func (l *leaving) result(o hold.Outcome, last error) error {
@@ -229,39 +226,33 @@ func (l *leaving) tell(err error) {
 	l.root.engine.tell(e)
 }
 
-// outcome returns the result of the end, which is known. A panic of the backend's client goes on here.
-func (x *Lease) outcome() error {
-	x.root.mu.Lock()
-	p, err := x.seen().panicked, x.seen().result
-	if p != nil {
-		x.more.panicked = nil
-	}
-	x.root.mu.Unlock()
-	if p != nil {
+// raise goes on with a panic of the backend's client, on the goroutine of whoever would get err.
+func raise(err error) error {
+	if p, ok := errors.AsType[*call.Panic](err); ok {
 		panic(p.Value)
 	}
 	return err
 }
 
-// whenKnown is closed when the result is known; nil if it is. The caller holds the mutex.
-func (x *Lease) whenKnown() <-chan struct{} {
+// outcome returns the result of the end, or what is closed when it is known.
+func (x *Lease) outcome() (unknown <-chan struct{}, result error) {
+	x.root.mu.Lock()
+	defer x.root.mu.Unlock()
 	if x.known {
-		return nil
+		return nil, x.seen().result
 	}
 	r := x.rare()
 	if r.settled == nil {
 		r.settled = make(chan struct{})
 	}
-	return r.settled
+	return r.settled, nil
 }
 
 // await returns the result of the end once it is known, or when ctx has ended, or when the time limit of the release is over.
 func (x *Lease) await(ctx context.Context, began clock.Awake) error {
-	x.root.mu.Lock()
-	settled := x.whenKnown()
-	x.root.mu.Unlock()
+	settled, result := x.outcome()
 	if settled == nil {
-		return x.outcome()
+		return result
 	}
 	bound := time.NewTimer(driver.Patience(x.root.cfg.TTL) - x.engine.clock.Now().Sub(began))
 	defer bound.Stop()
@@ -270,7 +261,8 @@ func (x *Lease) await(ctx context.Context, began clock.Awake) error {
 	for {
 		select {
 		case <-settled:
-			return x.outcome()
+			_, result = x.outcome()
+			return result
 		case <-bound.C:
 			return x.unconfirmed()
 		case <-ended:

@@ -22,8 +22,7 @@ type engine struct {
 	clock     *clock.Clock
 	room      *contend.Room // carries out the steps
 	tasks     *tasks.Group  // goroutines that Close waits for
-	calls     atomic.Int64  // that are under way: Drain waits for them, too
-	quiet     chan struct{} // of size one: nothing may be held, and no call under way
+	calls     *tasks.Group  // that are under way: Drain waits for them, too
 	observers []*events
 	log       *events // nil if there is none
 	work      []func(context.Context, Event) context.Context
@@ -43,7 +42,7 @@ type engine struct {
 
 func newEngine(d driver.Driver, c *config) *engine {
 	r := &engine{
-		driver: d, can: d.Capabilities(), clock: clock.New(), tasks: tasks.New(), quiet: make(chan struct{}, 1), work: c.workContexts,
+		driver: d, can: d.Capabilities(), clock: clock.New(), tasks: tasks.New(), calls: tasks.New(), work: c.workContexts,
 		maxLeases: c.maxLeases, maxWaiters: c.maxWaiters,
 	}
 	if !c.silent {
@@ -71,9 +70,7 @@ type keeper engine
 
 // Lost implements hold.Keeper. The contexts of the work have ended, and observers were told.
 func (k *keeper) Lost(h *hold.Hold) {
-	r := (*engine)(k)
-	r.room.Lost(h)
-	r.stir()
+	k.room.Lost(h)
 }
 
 // Renewed implements hold.Keeper.
@@ -111,7 +108,7 @@ func (r *engine) close(ctx context.Context) error {
 		}
 		r.room.Desk.Close()
 	}
-	err := r.still(ctx, nil)
+	err := r.still(ctx)
 	if err == nil {
 		err = r.tasks.Wait(ctx)
 	}
@@ -128,34 +125,12 @@ func (r *engine) close(ctx context.Context) error {
 	return nil
 }
 
-// call and called stand around every call.
-func (r *engine) call() { r.calls.Add(1) }
-
-func (r *engine) called() {
-	if r.calls.Add(-1) == 0 {
-		r.stir()
-	}
-}
-
-// stir says that nothing may be held any more, and no call under way.
-func (r *engine) stir() {
-	select {
-	case r.quiet <- struct{}{}:
-	default:
-	}
-}
-
-// still waits until that is so. stop ends the wait.
-func (r *engine) still(ctx context.Context, stop <-chan struct{}) error {
-	for r.room.Dog.Count() > 0 || r.calls.Load() > 0 {
-		select {
-		case <-r.quiet:
-		case <-stop:
-			return ErrClosed
-		case <-ctx.Done():
-			return ctx.Err()
+// still waits until no call is under way, and nothing is held.
+func (r *engine) still(ctx context.Context) (err error) {
+	for err == nil && r.calls.Count()+r.room.Dog.Count() > 0 {
+		if err = r.calls.Wait(ctx); err == nil {
+			err = r.room.Dog.Wait(ctx)
 		}
 	}
-	r.stir() // for another one who waits
-	return nil
+	return err
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 )
@@ -125,7 +126,7 @@ func (o *events) nextBatch() bool {
 		}
 	}
 	if o.dropped > 0 {
-		e := Event{Kind: EventDropped, Dropped: o.dropped}
+		e := Event{Kind: EventDropped, At: time.Now(), Dropped: o.dropped}
 		o.batch = append(o.batch, e)
 		if o.log != nil {
 			o.log.add(e)
@@ -144,7 +145,7 @@ func (o *events) hand(e Event) {
 		}
 		value := recover() // nil if it is runtime.Goexit, which goes on
 		if o.log != nil {
-			o.log.add(Event{Kind: eventPanicked, Err: panicOf("an observer", "its event counts as dropped", value)})
+			o.log.add(panicOf("an observer", "its event counts as dropped", value))
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()

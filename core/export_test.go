@@ -53,7 +53,7 @@ func (l *Locker) Remains() (left []string) {
 	say(r.room.Dog.Count(), "watched")
 	say(int(r.waiters.Load()), "waiters")
 	say(r.tasks.Count(), "goroutines under way")
-	say(int(r.calls.Load()), "calls under way")
+	say(r.calls.Count(), "calls under way")
 	return left
 }
 

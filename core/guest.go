@@ -78,29 +78,22 @@ func (a *acquisition) unavailable(err error) error {
 
 // Look implements contend.Guest. It takes note of what this process knows of the name.
 func (a *acquisition) Look() (known bool) {
-	v := a.engine.room.Table.Watch(contend.Key(&a.lease.want))
-	if h := v.Has; h != nil && h.Want() != &a.lease.want && (v.Held || !v.Known && a.outlived(h)) { // it is not given to this very call, which leaves
-		a.learnOf(h)
-	} else if v.Known {
+	now, v := a.engine.clock.Read(), a.engine.room.Table.Watch(contend.Key(&a.lease.want))
+	if h := v.Has; h != nil && h.Want() != &a.lease.want { // it is not given to this very call, which leaves
+		if turn := h.Term(); v.Held || now.Up().Sub(turn.Begun()) <= now.Awake().Sub(a.began) { // or had it while the call waited
+			a.here = h
+		}
+	}
+	switch {
+	case v.Known && !v.Held: // said since then
 		a.learn(v.News)
 		if v.News.Held != nil {
 			a.said = v.News.At
 		}
-	} else if a.here != nil { // nobody says so later
-		a.learnOf(a.here)
+	case a.here != nil:
+		a.held, a.heldAt = a.here.Held(now.Awake()), now.Awake()
 	}
 	return a.held != nil || a.known != nil
-}
-
-// learnOf takes note that h of this process has the name.
-func (a *acquisition) learnOf(h *hold.Hold) {
-	a.heldAt = a.engine.clock.Now()
-	a.held = h.Held(a.heldAt)
-}
-
-// outlived says that h began while the call waited: nobody has told it of h, and nobody has told the line anything since.
-func (a *acquisition) outlived(h *hold.Hold) bool {
-	return a.engine.clock.Read().Up().Sub(h.Begun()) <= a.waitedFor()
 }
 
 // Waits implements contend.Guest.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/key"
 )
@@ -94,9 +95,9 @@ func (t Handoff) MarshalText() ([]byte, error) {
 //
 // If the lease stands afterwards, the error is one of these:
 //
-//   - [ErrInvalid] for a lease of [WithShared], [WithLimit] or [WithMinHold], for a lease that has
-//     re-entered another one or is re-entered, for a keep that cannot work, and if the backend
-//     cannot detach;
+//   - [ErrInvalid] for a lease of [WithShared], [WithLimit] or [WithMinHold], for one of several names
+//     with [WithDedup], for a lease that has re-entered another one or is re-entered, for a keep that
+//     cannot work, and if the backend cannot detach;
 //   - ctx's error if ctx had ended before;
 //   - [ErrUnavailable] if the lease is degraded.
 //
@@ -121,38 +122,15 @@ func (x *Lease) Detach(ctx context.Context, keep time.Duration) (Handoff, error)
 	if err == nil {
 		return handoff, nil
 	}
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, ErrUnavailable) || call.Panicked(err) {
 		x.engine.tasks.Go(func() {
-			_ = x.settle() // its own error is what the caller has got
+			if settled, _ := x.outcome(); settled != nil {
+				<-settled
+			}
 			x.engine.recall(context.WithoutCancel(ctx), x.cfg, handoff)
 		})
 	}
-	return Handoff{}, err
-}
-
-// leavable checks that x stands, and that nothing has re-entered it. The caller holds the mutex.
-func (x *Lease) leavable() error {
-	switch {
-	case x.loss != nil:
-		return x.loss
-	case x.ended:
-		return ErrReleased
-	case x.open > 1:
-		return invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.want.Name)
-	default:
-		return nil
-	}
-}
-
-// settle waits until the result of the end is known.
-func (x *Lease) settle() error {
-	x.mu.Lock()
-	settled := x.whenKnown()
-	x.mu.Unlock()
-	if settled != nil {
-		<-settled
-	}
-	return x.outcome()
+	return Handoff{}, raise(err)
 }
 
 // recall makes a hand-off useless: it takes the name over with it, and frees it.
@@ -180,6 +158,8 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.want.Name)
 	case x.cfg.MinHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.want.Name)
+	case x.set != nil && x.set.marks:
+		return invalidf("Detach of %q: not one of several names with WithDedup, whose marker stands for all of them", x.want.Name)
 	case !x.engine.can.Detach:
 		return lacks(x.engine.can, "Detach")
 	default:
@@ -192,8 +172,8 @@ func (x *Lease) detachable(keep time.Duration) error {
 // already used the hand-off.
 //
 // The context that send gets has the values of ctx, but it does not end with the lease. It ends
-// with ctx. If ctx is derived from the lease's context, it ends with the context that the lease was
-// asked for with: the context of the request.
+// with ctx. If ctx is derived from the context of the work, it ends with the context that the lease
+// was asked for with: the context of the request. [Lease.Context] has nothing of that one's end.
 //
 // The errors are those of Detach, and send's own as it is.
 func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(context.Context, Handoff) error) error {
@@ -201,8 +181,8 @@ func (x *Lease) HandOff(ctx context.Context, keep time.Duration, send func(conte
 		return invalidf("HandOff: nil function")
 	}
 	if !x.none() {
-		x.engine.call() // Drain and Close wait for it, since it may have to be called back
-		defer x.engine.called()
+		x.engine.calls.Enter() // Drain and Close wait for it, since it may have to be called back
+		defer x.engine.calls.Leave()
 	}
 	handoff, err := x.Detach(ctx, keep)
 	if err != nil {
@@ -236,15 +216,15 @@ func (x *Lease) callBack(ctx context.Context, handoff Handoff) {
 
 // beyond returns ctx without the end of x.
 func (x *Lease) beyond(ctx context.Context) (context.Context, context.CancelFunc) {
-	under := leaseOf(ctx)
-	for under != nil && under != x {
-		under = under.outer
+	under := contextOf(ctx)
+	for under != nil && under.lease != x {
+		under = contextOf(under.parent)
 	}
 	if under == nil {
 		return ctx, func() {}
 	}
 	beyond, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(x.work.parent, func() { cancel(context.Cause(x.work.parent)) })
+	stop := context.AfterFunc(under.parent, func() { cancel(context.Cause(under.parent)) })
 	ended := func() { stop(); cancel(nil) }
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -30,25 +30,12 @@ func labelOf(process, operation string) string {
 
 // printable replaces what a label cannot have.
 func printable(s string) string {
-	if plain(s) { // each call behind a door comes here
-		return s
-	}
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsControl(r) {
 			return '?'
 		}
 		return r
 	}, s)
-}
-
-// plain says that s is ASCII without control characters.
-func plain(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // cutText cuts s to n bytes, between two characters. What is cut ends in "…".

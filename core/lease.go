@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 	"github.com/holdfast-go/holdfast/core/internal/term"
@@ -35,13 +34,12 @@ type Lease struct {
 
 	mu      sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
 	ended   bool        // by Release, Complete, Finish or Detach
-	retired bool        // its contexts have ended, because it is about to end
 	told    bool        // observers know that it has begun
 	lossDue bool        // and have to be told then that it was lost
 	shut    bool        // the Locker was closed
 	known   bool        // result is valid
 	mark    bool        // of a root: the work is finished
-	open    int32       // of a root: how many leases, with itself, have not ended
+	open    int32       // itself, until it has ended, and how many of those that have re-entered it are open
 	until   clock.Awake // the last ValidUntil, once ended or lost
 	loss    *LostError  // the reason, if trust ended first
 	more    *more       // made when something of it is needed; one that has re-entered another has it from the beginning
@@ -49,10 +47,9 @@ type Lease struct {
 
 // more is what few leases need: a process can hold very many.
 type more struct {
-	own      *leaseContext // Lease.Context, made when somebody asks for it
-	settled  chan struct{} // closed when the result is known; nil if nobody waits
-	result   error         // nil if there is no more
-	panicked *call.Panic   // of the backend's client, to go on where somebody waits for the result
+	own     *leaseContext // Lease.Context, made when somebody asks for it
+	settled chan struct{} // closed when the result is known; nil if nobody waits
+	result  error         // nil if there is no more
 
 	inside *Lease        // the lease that it has re-entered, or nil
 	turn   chan struct{} // that one's slot, if it has it
@@ -80,6 +77,7 @@ func (x *Lease) seen() *more {
 // group identifies the leases of one AcquireAll.
 type group struct {
 	whole atomic.Bool // it has them all
+	marks bool        // its first lease leaves a marker for all of them
 }
 
 // newLease makes a lease that has no hold yet. It calls methods of the caller's context, so call it without a mutex held.
@@ -92,7 +90,8 @@ func newLease(ctx context.Context, r *engine, c *config, name string) *Lease {
 
 // got says that x has h.
 func (x *Lease) got(h *hold.Hold) {
-	x.hold, x.fence, x.since = h, h.Fence(), h.Begun()
+	t := h.Term()
+	x.hold, x.fence, x.since = h, t.Fence(), t.Begun()
 }
 
 // work is what a hold knows of a lease.
@@ -152,7 +151,7 @@ func (x *Lease) lose(why Reason) {
 
 // contexts appends those contexts of x that somebody has asked for. The caller holds the mutex.
 func (x *Lease) contexts(ends []*leaseContext) []*leaseContext {
-	if own := x.seen().own; own != nil {
+	if own := x.seen().own; own != nil && own.made.Load() != nil {
 		ends = append(ends, own)
 	}
 	if x.work.made.Load() != nil {
@@ -265,14 +264,13 @@ func (x *Lease) Context() context.Context {
 		end(errNoLease)
 		return ctx
 	}
-	own := &leaseContext{lease: x, parent: context.WithoutCancel(x.values())}
-	own.make()
 	x.root.mu.Lock()
 	defer x.root.mu.Unlock()
-	if r := x.rare(); r.own == nil {
-		r.own = own
+	r := x.rare()
+	if r.own == nil {
+		r.own = &leaseContext{lease: x, parent: context.WithoutCancel(x.work.parent)}
 	}
-	return x.more.own
+	return r.own
 }
 
 // workContext returns a context that ends with the caller's or with the lease.
@@ -283,7 +281,7 @@ func (x *Lease) cause() error {
 	switch {
 	case x.loss != nil:
 		return x.loss
-	case x.ended, x.retired:
+	case x.ended:
 		return context.Canceled
 	case x.shut:
 		return ErrClosed
@@ -298,14 +296,22 @@ type leaseKey struct{}
 // it is the context of Do, DoValue, Wrap or a middleware, or [Lease.Context], or is derived from one of
 // these. The lease may have ended since; [Lease.Err] tells.
 func FromContext(ctx context.Context) (*Lease, bool) {
-	x, ok := ctx.Value(leaseKey{}).(*Lease)
-	return x, ok
+	x := leaseOf(ctx)
+	return x, x != nil
 }
 
 // leaseOf is FromContext for this package. It returns nil if there is none.
 func leaseOf(ctx context.Context) *Lease {
-	x, _ := FromContext(ctx)
-	return x
+	if c := contextOf(ctx); c != nil {
+		return c.lease
+	}
+	return nil
+}
+
+// contextOf returns the innermost context of a lease that ctx is or is derived from, or nil.
+func contextOf(ctx context.Context) *leaseContext {
+	c, _ := ctx.Value(leaseKey{}).(*leaseContext)
+	return c
 }
 
 // FenceFor returns the fencing token of the lease of name that ctx stands under. Leases of other

@@ -99,7 +99,7 @@ func (s *LeaseSet) Release(ctx context.Context) error {
 	if s.none() {
 		return errNoLease
 	}
-	return s.end(ctx, false)
+	return raise(s.end(ctx, false))
 }
 
 // Complete is [Lease.Complete] for all leases of the set: the one that leaves the marker ends once the others have ended. So it can take twice
@@ -109,9 +109,9 @@ func (s *LeaseSet) Complete(ctx context.Context) error {
 		return errNoLease
 	}
 	if !s.leases[0].dedups() {
-		return errors.Join(s.end(ctx, false), invalidf("Complete of %q: the leases have no WithDedup", s.Names()))
+		return errors.Join(raise(s.end(ctx, false)), invalidf("Complete of %q: the leases have no WithDedup", s.Names()))
 	}
-	return s.end(ctx, true)
+	return raise(s.end(ctx, true))
 }
 
 // Finish is [Lease.Finish] for all leases of the set, which end as by Complete or by Release.
@@ -120,7 +120,7 @@ func (s *LeaseSet) Finish(ctx context.Context, workErr error) error {
 		return errors.Join(workErr, errNoLease)
 	}
 	err := s.end(context.WithoutCancel(ctx), workErr == nil && s.leases[0].dedups())
-	return joinLoss(workErr, err)
+	return joinLoss(workErr, raise(err))
 }
 
 // end ends all leases at once. The first one has the marker of all, so it ends last, and leaves it only if nothing of
@@ -134,17 +134,9 @@ func (s *LeaseSet) end(ctx context.Context, mark bool) error {
 	if !mark {
 		return s.endAll(ctx, s.leases)
 	}
-	s.retire()
 	err := s.endAll(ctx, s.leases[1:])
 	mark = !slices.ContainsFunc(s.leases, (*Lease).lost)
 	return join(s.leases[0].end(ctx, mark), err)
-}
-
-// retire ends all contexts of the set, so that no work goes on under one lease while others end.
-func (s *LeaseSet) retire() {
-	for _, x := range s.leases {
-		x.root.retire(x)
-	}
 }
 
 // endAll ends leases at once, so that it takes no longer than for one.

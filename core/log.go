@@ -14,8 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// logPause is the shortest time after which the log says again that the lock service comes and
-// goes, or that events are dropped.
+// logPause is the shortest time after which the log says the same again.
 const logPause = 10 * time.Second
 
 // operatorLog is the observer that writes what an operator should see: what happened to which kind of lock, why, and
@@ -32,15 +31,10 @@ type operatorLog struct {
 	toldHere bool        // the log has said that work goes on without it
 	tell     time.Time   // when the log may say it again
 
-	dropped     int // events since the last line about them
-	tellDropped time.Time
-
-	broken map[string]bool // functions that are known to panic
-
-	lines map[string]*logLine // warnings, by text and template
+	lines map[string]*logLine // by text, and by template or place
 }
 
-// logLine keeps others of the same text and template away for logPause, because an outage can cost thousands of leases at once.
+// logLine keeps others of the same kind away for logPause, because an outage can cost thousands of leases at once.
 type logLine struct {
 	until time.Time
 	more  int // how many were left out
@@ -73,7 +67,7 @@ func (b *operatorLog) observe(e Event) {
 		b.warn(e, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
 			slog.String("error_type", errorType(e.Err)), slog.String("because", unavailability(e.Err)), slog.Duration("held", e.Held))
 	case EventDegraded:
-		b.degraded(e)
+		b.fail(e, &b.toldHere, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only")
 	case EventLongWait:
 		b.longWait(e)
 	case EventRenewed:
@@ -87,44 +81,34 @@ func (b *operatorLog) observe(e Event) {
 	case EventHeld:
 		b.answeredIf(e.said.After(b.failing), e) // what this process knows by itself is no sign
 	case EventDropped:
-		b.drop(e.Dropped, time.Now())
+		b.warn(e, "holdfast: events dropped, an observer or the log is too slow, or panics; locks are not affected", slog.Int("events", e.Dropped))
 	case eventPanicked:
-		b.panicked(e)
+		p := e.Err.(*panicError) //nolint:errorlint,forcetypeassert // our own, as it is
+		b.line(e, slog.LevelError, p.at, "holdfast: a function of "+p.of+" panicked, "+p.means+"; locks are not affected",
+			slog.String("with", p.with), slog.String("at", p.at))
 	default:
 	}
 }
 
-// failed says once that the lock service is unavailable, and not for each call that finds out.
+// failed says that the lock service is unavailable.
 func (b *operatorLog) failed(e Event, during string) {
 	if !errors.Is(e.Err, ErrUnavailable) || errors.Is(e.Err, errNotAsked) || errors.Is(e.Err, errFull) || errors.Is(e.Err, ErrDraining) {
 		return
 	}
-	b.count(e)
-	if b.told || e.At.Before(b.tell) {
-		return
-	}
-	b.told = true
-	b.warn(e, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time",
-		slog.String("during", during), slog.String("because", unavailability(e.Err)))
+	b.fail(e, &b.told, "holdfast: lock service unavailable, new work is refused and leases end unless it answers in time", slog.String("during", during))
 }
 
-func (b *operatorLog) count(e Event) {
+// fail says once what a failure means, and not for each call that finds out.
+func (b *operatorLog) fail(e Event, told *bool, text string, attrs ...slog.Attr) {
 	if b.failing.IsZero() {
 		b.failing, b.failures = e.At, 0
 		b.fails.Store(true)
 	}
 	b.failures++
-}
-
-// degraded says once that work goes on without the lock service.
-func (b *operatorLog) degraded(e Event) {
-	b.count(e)
-	if b.toldHere || e.At.Before(b.tell) {
-		return
+	if !*told && !e.At.Before(b.tell) {
+		*told = true
+		b.warn(e, text, append(attrs, slog.String("because", unavailability(e.Err)))...)
 	}
-	b.toldHere = true
-	b.warn(e, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only",
-		slog.String("because", unavailability(e.Err)))
 }
 
 // answeredIf is for a sign that the lock service answers.
@@ -149,33 +133,13 @@ func (b *operatorLog) longWait(e Event) {
 	b.warn(e, "holdfast: a call has waited for three TTLs; if the holder of the name waits for this call, "+passOn, attrs...)
 }
 
-// drop says that events were not told. Lines of this log may be among them.
-func (b *operatorLog) drop(events int, now time.Time) {
-	b.dropped += events
-	if now.Before(b.tellDropped) {
-		return
-	}
-	b.log(context.Background(), slog.LevelWarn,
-		"holdfast: events dropped, an observer or the log is too slow, or panics; locks are not affected", slog.Int("events", b.dropped))
-	b.dropped, b.tellDropped = 0, now.Add(logPause)
-}
-
-// panicked says once for each place that a function of an observer fails.
-func (b *operatorLog) panicked(e Event) {
-	p := e.Err.(*panicError) //nolint:errorlint,forcetypeassert // our own, as it is
-	if b.broken[p.at] {
-		return
-	}
-	if b.broken == nil {
-		b.broken = make(map[string]bool)
-	}
-	b.broken[p.at] = true
-	b.log(context.Background(), slog.LevelError, "holdfast: a function of "+p.of+" panicked, "+p.means+"; locks are not affected",
-		slog.String("with", p.with), slog.String("at", p.at))
-}
-
 func (b *operatorLog) warn(e Event, text string, attrs ...slog.Attr) {
-	kind := text + e.Template
+	b.line(e, slog.LevelWarn, e.Template, text, attrs...)
+}
+
+// line writes a line about e, unless there was one of that text and kind lately.
+func (b *operatorLog) line(e Event, level slog.Level, kind, text string, attrs ...slog.Attr) {
+	kind = text + kind
 	if last := b.lines[kind]; last != nil {
 		if e.At.Before(last.until) {
 			last.more++
@@ -193,12 +157,10 @@ func (b *operatorLog) warn(e Event, text string, attrs ...slog.Attr) {
 	if b.names {
 		about = append(about, slog.String("name", e.Name))
 	}
-	b.log(e.Context, slog.LevelWarn, text, append(about, attrs...)...)
+	b.log(e.Context, level, text, append(about, attrs...)...)
 }
 
-// log writes a line. If the handler panics, the line is lost, because there is nobody else to tell.
 func (b *operatorLog) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
-	defer func() { _ = recover() }()
 	logger := b.logger
 	if logger == nil {
 		logger = slog.Default()
@@ -213,12 +175,12 @@ type panicError struct{ of, means, with, at string }
 func (e *panicError) Error() string { return "panic with " + e.with + " at " + e.at }
 
 // panicOf is for a deferred function: value is what recover has returned.
-func panicOf(of, means string, value any) *panicError {
+func panicOf(of, means string, value any) Event {
 	with := "runtime.Goexit"
 	if value != nil {
 		with = fmt.Sprintf("%T", value)
 	}
-	return &panicError{of, means, with, origin()}
+	return Event{Kind: eventPanicked, At: time.Now(), Err: &panicError{of, means, with, origin()}}
 }
 
 // origin returns where the code is that has panicked, or has ended its goroutine. It is called by a

@@ -274,8 +274,9 @@ func WithOperation(s string) Option {
 // call asks for a lease of its own. Inside a lease that keeps the name from it, it waits for itself, and
 // gets [ErrHeld] when its wait budget or ctx ends.
 //
-// A lease that has joined another one ends by its own Release. It has the fence, the TTL and the
-// renewal of the outer lease, so options about those have no effect on it.
+// A lease that has joined another one has the fence, the TTL and the renewal of the outer lease, so
+// options about those have no effect on it. It ends by its own Release. Siblings wait for that, and
+// for the end of all that has joined it.
 func WithoutReentry() Option {
 	return optionFunc(func(c *config) { c.noReentry = true })
 }

@@ -110,10 +110,10 @@ func (o own) lease(h *hold.Hold) {
 	if over {
 		return
 	}
-	now := x.engine.clock.Read()
+	now, turn := x.engine.clock.Read(), h.Term()
 	of := inspect.OwnLease{
-		Label: x.cfg.Label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: h.Fence(),
-		HeldFor: now.Up().Sub(h.Begun()), Remaining: h.Remaining(now.Awake()),
+		Label: x.cfg.Label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: turn.Fence(),
+		HeldFor: now.Up().Sub(turn.Begun()), Remaining: h.Remaining(now.Awake()),
 	}
 	switch {
 	case h.Claim.Outage() != nil:

@@ -29,8 +29,8 @@ func (l *Locker) Ready(ctx context.Context) error {
 		return errNoLocker
 	}
 	r := l.engine
-	r.call()
-	defer r.called()
+	r.calls.Enter()
+	defer r.calls.Leave()
 	if r.accept.Err() != nil {
 		return r.refusal("ready", "")
 	}

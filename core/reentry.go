@@ -33,21 +33,20 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	}
 	root := x.root
 	inner := newLease(a.ctx, a.engine, a.cfg, a.name)
-	inner.root, inner.more, inner.open = root, &more{inside: x}, 0
+	inner.root, inner.more = root, &more{inside: x}
 	inner.hold, inner.fence, inner.since = root.hold, root.fence, a.engine.clock.Read().Up()
 	if err := a.takeSlot(inner); err != nil {
 		return nil, err
 	}
 	root.mu.Lock()
-	if root.loss != nil || x.ended {
-		root.mu.Unlock()
-		inner.leaveSlot()
-		return nil, nil //nolint:nilnil // documented: the caller goes on to a real acquire
-	}
 	defer root.mu.Unlock()
+	if root.loss != nil || x.ended {
+		inner.leaveSlot()
+		return nil, nil //nolint:nilnil // documented: the caller looks again
+	}
 	inner.shut = root.shut
 	inner.more.next, root.rare().inners = root.seen().inners, inner
-	root.open++
+	x.open++
 	return inner, nil
 }
 
@@ -108,16 +107,25 @@ func (a *acquisition) waitForSlot(slot chan<- struct{}) error {
 	}
 }
 
-// leaveSlot lets the next sibling in, if x has a slot, and forgets x.
+// shutDown says that x has ended. With it end all those around it that were waiting for that: a lease that has re-entered another one
+// lets no sibling in before everything inside of it has ended. It says whether the root is one of them. The caller holds the mutex.
+func (x *Lease) shutDown() (root bool) {
+	for ; ; x = x.more.inside {
+		if x.open--; x.open > 0 {
+			return false
+		}
+		if x.root == x {
+			return true
+		}
+		x.leaveSlot()
+	}
+}
+
+// leaveSlot lets the next sibling in, if x has a slot, and forgets x. The caller holds the mutex.
 func (x *Lease) leaveSlot() {
-	if x.root == x {
-		return
-	}
 	if x.more.turn != nil {
-		<-x.more.turn
+		<-x.more.turn // never blocks: it is full as long as x has it
 	}
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
 	for p := &x.root.rare().inners; *p != nil; p = &(*p).more.next {
 		if *p == x {
 			*p = x.more.next

@@ -13,10 +13,10 @@ import (
 
 // What a call gets that gets no lease.
 
-// why is the error of a call that has ended with err. A panic of the backend's client goes on here.
+// why is the error of a call that has ended with err.
 func (a *acquisition) why(err error) error {
-	if p, ok := errors.AsType[*call.Panic](err); ok {
-		panic(p.Value)
+	if call.Panicked(err) {
+		return err
 	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		a.held, a.heldAt = held, a.engine.clock.Now()
@@ -88,7 +88,8 @@ func (a *acquisition) heldError() error {
 		return err
 	}
 	if v := r.room.Table.Watch(contend.Key(&a.lease.want)); v.Held {
-		err.Here, err.HeldFor = true, r.clock.Read().Up().Sub(v.Has.Begun())
+		turn := v.Has.Term()
+		err.Here, err.HeldFor = true, r.clock.Read().Up().Sub(turn.Begun())
 	}
 	return err
 }

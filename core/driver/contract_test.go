@@ -22,7 +22,7 @@ func TestAnErrorHasOneMeaning(t *testing.T) {
 		{nil, Meaning{Kind: Done}, false, true, false},
 		{held, Meaning{Kind: HeldBy, Held: held}, false, true, false},
 		{fmt.Errorf("wrapped: %w", held), Meaning{Kind: HeldBy, Held: held}, false, true, false},
-		{done, Meaning{Kind: Marked, Duplicate: done}, false, true, false},
+		{done, Meaning{Kind: Marked}, false, true, false},
 		{errors.Join(ErrUnmarked, cause), Meaning{Kind: Unmarked}, false, true, false},
 		{fmt.Errorf("%w: %w", ErrNotOwner, cause), Meaning{Kind: NotOwner}, false, true, false},
 		{NotSent(cause), Meaning{Kind: NotDone}, false, false, true},

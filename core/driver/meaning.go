@@ -15,7 +15,7 @@ const (
 	Unknown  Kind = iota // it may have been executed, or may still be: its outcome is open
 	Done                 // no error: it was granted, renewed or released
 	HeldBy               // refused: see Meaning.Held
-	Marked               // refused: see Meaning.Duplicate
+	Marked               // refused: by a *Duplicate
 	NotOwner             // the token owns nothing
 	Unmarked             // the name was released, and the marker could not be left
 	NotDone              // it was certainly not executed, and never will be
@@ -23,9 +23,8 @@ const (
 
 // Meaning is what an error of any method means.
 type Meaning struct {
-	Kind      Kind
-	Held      *Held      // with HeldBy
-	Duplicate *Duplicate // with Marked
+	Kind Kind
+	Held *Held // with HeldBy
 	// Refused says that another attempt would end the same, by what the client is.
 	Refused bool
 	// Nobody says that nobody can get an answer now: the service has said so, a dial has failed, a
@@ -58,8 +57,8 @@ func Explain(err error) Meaning {
 	if h, ok := errors.AsType[*Held](err); ok {
 		return Meaning{Kind: HeldBy, Held: h}
 	}
-	if d, ok := errors.AsType[*Duplicate](err); ok {
-		return Meaning{Kind: Marked, Duplicate: d}
+	if _, ok := errors.AsType[*Duplicate](err); ok {
+		return Meaning{Kind: Marked}
 	}
 	switch {
 	case errors.Is(err, ErrUnmarked):

@@ -203,7 +203,7 @@ func (x *lacker) try(d action) {
 		said = "freed without a marker"
 	case m.Held != nil && (ours || len(before) == 0 && !d.queued):
 		said = "held by somebody else"
-	case m.Duplicate != nil && !marked:
+	case m.Kind == driver.Marked && !marked:
 		said = "done"
 	case d.takes && len(before) == 1 && before[0] != c.Token && before[0] != "kept" && !slices.Equal(before, after):
 		said = "nothing of another one's lock"

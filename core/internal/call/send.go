@@ -27,6 +27,12 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("the backend's client panicked: %v", p.Value) }
 
+// Panicked says that err is a Panic, or has one in it.
+func Panicked(err error) bool {
+	_, ok := errors.AsType[*Panic](err)
+	return ok
+}
+
 // Owner is who gets the outcome of a command after its caller has gone.
 type Owner interface{ Late(op Op, r Reply) }
 

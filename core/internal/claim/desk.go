@@ -42,7 +42,7 @@ func (d *Desk) Acquire(ctx context.Context, c *Claim, w *Wish, fences int, now c
 	tries := d.Port.Tries(now, bound)
 	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
 		r = d.send(ctx, call.Acquire, c, c.Ask(call.Acquire, w, fences), r.Now, within)
-		if _, panicked := errors.AsType[*call.Panic](r.Err); panicked {
+		if call.Panicked(r.Err) {
 			break // its caller shall know
 		}
 	}

@@ -79,18 +79,16 @@ type Clock struct {
 
 // New returns a Clock of this machine.
 func New() *Clock {
-	return newClock(func() time.Duration { return 0 }, suspended)
+	return Skewed(func() time.Duration { return 0 }, suspended)
 }
 
 // Skewed returns a Clock for tests. Its wall clock is wrong by what wall returns, and its machine
 // was suspended for what slept returns.
-func Skewed(wall, slept func() time.Duration) *Clock { return newClock(wall, slept) }
-
-func newClock(skew, sleep func() time.Duration) *Clock {
+func Skewed(wall, slept func() time.Duration) *Clock {
 	base := time.Now()
-	return &Clock{base: base, sleep: sleep, now: func() (Awake, time.Duration) {
+	return &Clock{base: base, sleep: slept, now: func() (Awake, time.Duration) {
 		now := time.Now()
-		return Awake(now.Sub(base)), time.Duration(now.UnixNano()) + skew()
+		return Awake(now.Sub(base)), time.Duration(now.UnixNano()) + wall()
 	}}
 }
 

@@ -1,7 +1,6 @@
 package contend
 
 import (
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -99,8 +98,7 @@ func (a *Asker) Answered(r call.Reply, broken bool) Step {
 // silent is for a round without an answer. What ends one wish alone is told to whoever has it; others may fare better. The rest is told
 // to all who have waited for a TTL since the last answer, once a command had their patience.
 func (a *Asker) silent(now clock.Awake, err error, m driver.Meaning) {
-	_, panicked := errors.AsType[*call.Panic](err)
-	if m.Refused || panicked {
+	if m.Refused || call.Panicked(err) {
 		a.line.Fail(func(w Waiting) error {
 			if w.Want == a.want {
 				return err

@@ -1,8 +1,6 @@
 package contend
 
 import (
-	"errors"
-
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
@@ -111,11 +109,10 @@ func (c *Caller) granted(r call.Reply) Step {
 
 // why is the error of a call that goes after this outcome; nil if it waits.
 func (c *Caller) why(r call.Reply, m driver.Meaning, gone error) error {
-	_, panicked := errors.AsType[*call.Panic](r.Err)
 	switch {
 	case m.Kind == driver.HeldBy && c.Once:
 		return m.Held
-	case m.Kind == driver.Marked, m.Refused, panicked:
+	case m.Kind == driver.Marked, m.Refused, call.Panicked(r.Err):
 		return r.Err
 	case gone != nil:
 		return gone

@@ -2,7 +2,6 @@ package contend
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/internal/call"
@@ -11,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
 
-// Left is told, once, what the end of a hold has come to: the error of the last command, and the panic of a client, if there were any.
+// Left is told, once, what the end of a hold has come to, and the error of the last command, or of one in which the client has panicked.
 type Left interface {
-	Left(o hold.Outcome, err error, panicked *call.Panic)
+	Left(o hold.Outcome, err error)
 }
 
 // End ends h, whose work was told before. The first command goes out on the caller's goroutine if nothing can delay it there. Everything
@@ -28,7 +27,7 @@ func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left, now clock
 		r.Do(s)
 	}
 	if s.Do == Over {
-		to.Left(x.Outcome, x.err, x.panicked)
+		to.Left(x.Outcome, x.err)
 		return
 	}
 	rest, after := x, s
@@ -39,10 +38,9 @@ func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left, now clock
 type exit struct {
 	Leaver
 
-	room     *Room
-	to       Left
-	err      error // of the last command
-	panicked *call.Panic
+	room *Room
+	to   Left
+	err  error // for Left
 }
 
 // run goes on after s until the end. It has all of its time, whatever the first command has taken.
@@ -64,7 +62,8 @@ func (x *exit) run(ctx context.Context, s Step, now clock.Reading) {
 			reply := x.send(ctx, now, within)
 			if s = x.Answered(reply); s.Do == Again {
 				within = tries.Next(ctx, &reply)
-				if now, x.err = reply.Now, reply.Err; within > 0 {
+				x.heard(reply.Err)
+				if now = reply.Now; within > 0 {
 					s = x.Next(now)
 				} else {
 					s = x.GiveUp(now)
@@ -73,15 +72,19 @@ func (x *exit) run(ctx context.Context, s Step, now clock.Reading) {
 		}
 		x.room.Do(s)
 	}
-	x.to.Left(x.Outcome, x.err, x.panicked)
+	x.to.Left(x.Outcome, x.err)
 }
 
 // send sends the command.
 func (x *exit) send(ctx context.Context, now clock.Reading, within time.Duration) call.Reply {
 	reply := x.room.Desk.Release(ctx, x.Ask, now, within)
-	x.err = reply.Err
-	if v, ok := errors.AsType[*call.Panic](reply.Err); ok {
-		x.panicked = v
-	}
+	x.heard(reply.Err)
 	return reply
+}
+
+// heard takes note of what a command has come to.
+func (x *exit) heard(err error) {
+	if !call.Panicked(x.err) {
+		x.err = err
+	}
 }

@@ -62,7 +62,7 @@ func (g *guest) get(budget time.Duration) (*hold.Hold, error) {
 // ended is what the end of a hold has come to.
 type ended chan hold.Outcome
 
-func (e ended) Left(o hold.Outcome, _ error, _ *call.Panic) { e <- o }
+func (e ended) Left(o hold.Outcome, _ error) { e <- o }
 
 // leave ends a hold, and waits for that until ctx ends.
 func leave(ctx context.Context, r *Room, h *hold.Hold, left claim.Left) (o hold.Outcome, known bool) {

@@ -45,7 +45,8 @@ func (l *Leaver) Next(now clock.Reading) Step {
 			return Step{Do: Over}
 		}
 		if start != nil {
-			l.place.used(l.hold.Turns())
+			life := l.hold.Term()
+			l.place.used(life.Turns())
 			s.Start = l.place.newAsker(start, hold.New(l.hold.Claim.Name, &l.place.Site), now.Awake())
 		}
 		var loss term.Loss

@@ -212,7 +212,8 @@ func (x *player) end(s contend.Step) {
 }
 
 func (x *player) begin() {
-	x.say("%s works, fence %d", x.name, x.got.Fence())
+	turn := x.got.Term()
+	x.say("%s works, fence %d", x.name, turn.Fence())
 	if !x.work.ended {
 		if x.now < x.takenUntil-x.takenUntil/50-2*ms {
 			x.fail("%s works at %s, and the name is to stay taken until %s", x.name, x.now, x.takenUntil)
@@ -222,13 +223,13 @@ func (x *player) begin() {
 		}
 		x.before = x.is
 		if x.is.minHold > 0 {
-			x.takenUntil = time.Duration(x.got.Begun()) + x.is.minHold
+			x.takenUntil = time.Duration(turn.Begun()) + x.is.minHold
 		}
 		x.live = append(x.live, x.work)
 		if x.is.scope != "" && x.server.marked[x.is.scope] {
 			x.fail("%s works, and its work is done", x.name)
 		}
-		f := x.got.Fence()
+		f := turn.Fence()
 		if f <= x.fenced && !together(x.is.limit) { // of those who share, any may be the first to hear
 			x.fail("%s works with fence %d after %d", x.name, f, x.fenced)
 		}

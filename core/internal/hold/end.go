@@ -37,8 +37,8 @@ func (h *Hold) End(now clock.Reading, left claim.Left) (e Ending, loss term.Loss
 	h.mu.Lock()
 	ok, why := h.term.End(now)
 	lost := h.stop(why)
-	if _, loss = h.term.State(); loss != term.None { // nothing that was lost leaves a marker
-		left.Mark = false
+	if _, loss = h.term.State(); loss != term.None { // nothing that was lost leaves a marker, or is handed off
+		left = claim.Left{}
 	}
 	h.mu.Unlock()
 	h.tell(lost)

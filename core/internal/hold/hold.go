@@ -195,11 +195,11 @@ func (h *Hold) tell(lost bool) {
 	}
 }
 
-// Fence is the fence of the turn under way; 0 if there is none.
-func (h *Hold) Fence() uint64 {
+// Term is its life, as it is now.
+func (h *Hold) Term() term.Term {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.term.Fence()
+	return h.term
 }
 
 // Want is what whoever has the hold wants.
@@ -218,13 +218,6 @@ func (h *Hold) Forgo() {
 	h.want = &Want{&terms, h.want.Name, h.want.Work}
 }
 
-// Turns says how many turns of this hold there were.
-func (h *Hold) Turns() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.term.Turns()
-}
-
 // Remaining says how long the hold is still trusted unless it is renewed, by the clock that timers go by.
 func (h *Hold) Remaining(now clock.Awake) time.Duration {
 	h.mu.Lock()
@@ -238,11 +231,4 @@ func (h *Hold) Remaining(now clock.Awake) time.Duration {
 // Held is what is told to those who find that this process has the name.
 func (h *Hold) Held(now clock.Awake) *driver.Held {
 	return &driver.Held{Label: h.Want().Label, Remaining: h.Remaining(now)}
-}
-
-// Begun is when the turn under way began: when its grant was heard, or when it was passed on.
-func (h *Hold) Begun() clock.Up {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.term.Begun()
 }

@@ -114,7 +114,7 @@ func (x *Term) State() (State, Loss) { return x.state, x.loss }
 // Fence is the fence of the turn under way, 0 if there is none.
 func (x *Term) Fence() uint64 { return x.fence }
 
-// Begun is when the turn under way began.
+// Begun is when the turn under way began: when its grant was heard, or when it was passed on.
 func (x *Term) Begun() clock.Up { return x.begun }
 
 // Until is when trust ends unless it is renewed.

@@ -5,16 +5,17 @@
 package watchdog
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/tasks"
 )
 
 // Watched is what the watchdog looks at: one grant. Its methods are called without the watchdog's mutex, except Entry.
@@ -46,10 +47,10 @@ const lookEvery = 250 * time.Millisecond
 type Dog[W Watched] struct {
 	port    *call.Port
 	renewer renewer[W]
+	held    *tasks.Group // what is watched; during a tick some of them are not in the heap
 
 	mu      sync.Mutex // protects the fields below, and all entries
 	heap    heap[W]
-	count   atomic.Int64 // how many are watched; during a tick some of them are not in the heap
 	timer   *time.Timer
 	wakeAt  clock.Awake   // when the timer fires; clock.Never if it is not set
 	ticking int           // how many ticks are under way; what they look at is not in the heap
@@ -60,7 +61,7 @@ type Dog[W Watched] struct {
 
 // New returns a watchdog that renews through p.
 func New[W Watched](p *call.Port) *Dog[W] {
-	d := &Dog[W]{port: p, seen: p.Clock.Read(), wakeAt: clock.Never}
+	d := &Dog[W]{port: p, held: tasks.New(), seen: p.Clock.Read(), wakeAt: clock.Never}
 	d.renewer.port, d.timer = p, time.AfterFunc(math.MaxInt64, d.tick)
 	d.timer.Stop()
 	return d
@@ -74,7 +75,7 @@ func (d *Dog[W]) Watch(w W) bool {
 		return false
 	}
 	*w.Entry() = Entry{watched: true, index: -1}
-	d.count.Add(1)
+	d.held.Enter()
 	return true
 }
 
@@ -96,12 +97,15 @@ func (d *Dog[W]) Leave(w W) {
 	if e := w.Entry(); e.watched {
 		e.watched = false
 		d.heap.drop(w)
-		d.count.Add(-1)
+		d.held.Leave()
 	}
 }
 
 // Count says how many are watched.
-func (d *Dog[W]) Count() int { return int(d.count.Load()) }
+func (d *Dog[W]) Count() int { return d.held.Count() }
+
+// Wait waits until nothing is watched, or until ctx ends.
+func (d *Dog[W]) Wait(ctx context.Context) error { return d.held.Wait(ctx) }
 
 // arm makes the timer fire at the given time, if it is not set to an earlier one. The caller holds the mutex.
 func (d *Dog[W]) arm(at clock.Awake) {
@@ -193,5 +197,5 @@ func (d *Dog[W]) Abandon() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed, d.left = true, true
-	return int(d.count.Load())
+	return d.held.Count()
 }

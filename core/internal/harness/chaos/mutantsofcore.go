@@ -249,8 +249,8 @@ func mutantsOfTests() []Mutant {
 		{
 			Name: "two leases that end together are both the last",
 			File: "core/end.go",
-			Old:  "\tlast := root.open == 0\n",
-			New:  "\troot.mu.Unlock()\n\ttime.Sleep(time.Microsecond)\n\troot.mu.Lock()\n\tlast := root.open == 0\n",
+			Old:  "\tlast := x.shutDown()\n",
+			New:  "\troot.mu.Unlock()\n\ttime.Sleep(time.Microsecond)\n\troot.mu.Lock()\n\tlast := x.shutDown()\n",
 			Test: "core TestLeasesThatEndTogetherEndNobodyElses",
 		},
 		{
