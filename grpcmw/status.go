@@ -81,13 +81,13 @@ func trailer(err error) metadata.MD {
 }
 
 // refusalOf is what becomes of a request whose handler did not run, or lost its lock. An error of a key function that is a
-// status already is the service's own, as a handler's is.
+// status already is the service's own, as a handler's is; but it is no success, whatever it says.
 func refusalOf(method string, out adapter.Outcome) error {
 	reason, cause := out.Reason, out.Err
 	if reason == adapter.Lost { // part of the work may be done
 		return newAnswer(reason, out.Join(), "")
 	}
-	if own, ok := errors.AsType[statusError](cause); ok && reason == adapter.BadKey {
+	if own, ok := errors.AsType[statusError](cause); ok && reason == adapter.BadKey && own.GRPCStatus().Code() != codes.OK {
 		return &answer{status: own.GRPCStatus(), cause: cause} // and no text of what wraps it, or stands beside it
 	}
 	if reason == adapter.BadKey && (errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled)) {

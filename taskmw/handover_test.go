@@ -231,6 +231,7 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 	t.Parallel()
 	for what, key := range map[string]func(context.Context, *asynq.Task) (string, error){
 		"a key function that fails":             func(context.Context, *asynq.Task) (string, error) { return "", context.DeadlineExceeded },
+		"a key function that panics":            func(context.Context, *asynq.Task) (string, error) { panic("of a key function") },
 		"a key function that outlasts the task": func(ctx context.Context, _ *asynq.Task) (string, error) { <-ctx.Done(); return "", ctx.Err() },
 	} {
 		t.Run(what, func(t *testing.T) {

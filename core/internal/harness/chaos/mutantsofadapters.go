@@ -138,6 +138,13 @@ func mutantsOfTasks() []Mutant {
 			Test: "taskmw TestAConflictIsNoFailureHoweverPatientTheRule",
 		},
 		{
+			Name: "refusal: a panic of a key function keeps the name that its task was handed",
+			File: "taskmw/middleware.go",
+			Old:  "// also if a key function panics\n",
+			New:  "\n\t\tif r := recover(); r != nil {\n\t\t\tpanic(r)\n\t\t}\n",
+			Test: "taskmw TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded",
+		},
+		{
 			Name: "refusal: a task whose time is over keeps the name it was handed",
 			File: "taskmw/middleware.go",
 			Old:  "a.last && !errors.Is(ctx.Err(), context.Canceled)",
@@ -243,6 +250,13 @@ func mutantsOfRPC() []Mutant {
 			File: "grpcmw/status.go",
 			Old:  "\ta.pushback = \"\"\n",
 			New:  "",
+			Test: "grpcmw TestTheTable",
+		},
+		{
+			Name: "refusal: a key function that fails with OK is a success",
+			File: "grpcmw/status.go",
+			Old:  " && own.GRPCStatus().Code() != codes.OK {",
+			New:  " {",
 			Test: "grpcmw TestTheTable",
 		},
 		{
