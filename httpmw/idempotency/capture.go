@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
 )
 
 // kept is an answer as a store has it.
@@ -201,12 +203,7 @@ func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // CloseNotify implements http.CloseNotifier, without which gin's c.Stream panics.
-func (c *capture) CloseNotify() <-chan bool {
-	if n, ok := c.to.(http.CloseNotifier); ok { //nolint:staticcheck // SA1019: handlers that still use it go on working
-		return n.CloseNotify()
-	}
-	return make(chan bool) // nobody knows
-}
+func (c *capture) CloseNotify() <-chan bool { return observe.CloseNotify(c.to) }
 
 // Unwrap is for http.ResponseController, which sets deadlines.
 func (c *capture) Unwrap() http.ResponseWriter { return c.to }
