@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
 )
@@ -88,7 +87,7 @@ func replace(to, from http.Header) {
 }
 
 // capture holds an answer back until it is kept, up to a limit: who has got an answer gets it again.
-// A flushed or larger one is sent as it comes.
+// A flushed or larger one, or one with trailers, is sent as it comes.
 type capture struct {
 	to    http.ResponseWriter
 	limit int64
@@ -127,37 +126,19 @@ func (c *capture) WriteHeader(status int) {
 			replace(c.to.Header(), outside) // which may not be the handler's
 		}
 	case c.status == 0:
-		c.begin(status)
 		if c.committed { // nothing was written in time: it is a framework's answer to an error
 			c.to.WriteHeader(status)
 		}
+		c.begin(status)
 	}
 }
 
-func (c *capture) begin(status int) { c.status, c.begun = status, c.header.Clone() }
-
-// headers are those of the answer. Trailers are set after its body.
-func (c *capture) headers() http.Header {
-	if c.status == 0 || c.header == nil {
-		return c.header
+func (c *capture) begin(status int) {
+	c.status, c.begun = status, c.header.Clone()
+	if c.begun["Trailer"] != nil { // which come after the body
+		c.cut = true
+		c.commit()
 	}
-	all := make(http.Header, len(c.header))
-	maps.Copy(all, c.begun)
-	for name, values := range c.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) || declared(c.begun["Trailer"], name) {
-			all[name] = values
-		}
-	}
-	return all
-}
-
-// declared says whether one of the lists of a Trailer header has the name.
-func declared(trailers []string, name string) bool {
-	return slices.ContainsFunc(trailers, func(list string) bool {
-		return slices.ContainsFunc(strings.Split(list, ","), func(one string) bool {
-			return http.CanonicalHeaderKey(strings.TrimSpace(one)) == name
-		})
-	})
 }
 
 func (c *capture) Write(p []byte) (int, error) {
@@ -214,10 +195,12 @@ func (c *capture) commit() {
 		return
 	}
 	c.committed = true
-	replace(c.to.Header(), c.headers())
-	if c.status != 0 {
-		c.to.WriteHeader(c.status)
+	if c.status == 0 {
+		replace(c.to.Header(), c.header)
+		return
 	}
+	replace(c.to.Header(), c.begun)
+	c.to.WriteHeader(c.status)
 	if len(c.body) > 0 {
 		_, _ = c.to.Write(c.body) // it fails if the client has gone
 	}
@@ -225,7 +208,7 @@ func (c *capture) commit() {
 
 // bare says that the answer is a 200 and nothing else.
 func (c *capture) bare() bool {
-	return c.status == http.StatusOK && len(c.body) == 0 && len(changed(c.found, c.header)) == 0 && !c.cut
+	return c.status == http.StatusOK && len(c.body) == 0 && len(changed(c.found, c.begun)) == 0 && !c.cut
 }
 
 // torn says that the body is not what the handler had announced, such as one that it copies from an
@@ -242,7 +225,7 @@ func (c *capture) torn() bool {
 func (c *capture) answer(fingerprint string) *kept {
 	a := &kept{Fingerprint: fingerprint, Status: c.status, Whole: !c.cut}
 	if a.Whole {
-		a.Header, a.Body = changed(c.found, c.headers()), c.body
+		a.Header, a.Body = changed(c.found, c.begun), c.body
 		for _, own := range []string{"Date", "Connection", "Transfer-Encoding"} {
 			delete(a.Header, own)
 		}

@@ -208,8 +208,8 @@ func mutantsOfAnswers() []Mutant {
 		{
 			Name: "refusal: an answer that is a failure is kept",
 			File: "httpmw/idempotency/idempotency.go",
-			Old:  "status >= http.StatusInternalServerError {",
-			New:  "status > 599 {",
+			Old:  "status < http.StatusInternalServerError\n",
+			New:  "status <= 599\n",
 			Test: "httpmw/idempotency TestWhatFailedRunsAgain",
 		},
 		{
@@ -222,8 +222,8 @@ func mutantsOfAnswers() []Mutant {
 		{
 			Name: "refusal: a body that was read outside is an empty one",
 			File: "httpmw/idempotency/asked.go",
-			Old:  "len(body) == 0 && said\n",
-			New:  "len(body) == 0 && said && false\n",
+			Old:  "if said && len(body) == 0 {",
+			New:  "if said && len(body) == 0 && false {",
 			Test: "httpmw/idempotency TestARequestWhoseBodyWasReadOutsideIsRefused",
 		},
 		{
