@@ -44,7 +44,7 @@ func ExampleLock() {
 	fmt.Println(err)
 	// Output:
 	// 200 text/plain; charset=utf-8  paid under the lock order:42
-	// 409 application/problem+json 1 {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. This one was not started."}
+	// 409 application/problem+json 1 {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. This request was not started."}
 	// <nil>
 }
 
@@ -103,6 +103,6 @@ func ExampleProblemFor() {
 	// Output:
 	// 410 text/plain; charset=utf-8  sold out
 	//
-	// 409 application/problem+json  {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on something that this one needs. What this one has done so far is not known.","started":true}
+	// 409 application/problem+json  {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. What this request has done is not known.","started":true}
 	// <nil>
 }
