@@ -179,7 +179,7 @@ func (r *rule) run(ctx context.Context, req any, work func(context.Context) erro
 				slog.String("method", r.method), slog.String("key", r.key), slog.Any("error", out.Err))
 		})
 	}
-	return true, refusalOf(r.method, out)
+	return true, refusalOf(out)
 }
 
 // requestOf is the Go type of a method's request: that of the generated code, if it is linked in.

@@ -1,6 +1,7 @@
 package grpcmw
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,6 @@ const (
 	ReasonLost        = "LOCK_LOST"
 	ReasonKeyInvalid  = "LOCK_KEY_INVALID"
 	ReasonUnavailable = "LOCK_UNAVAILABLE"
-
-	// MethodMetadata is the key in an ErrorInfo's metadata for the full method that was refused. Its
-	// handler did not run.
-	MethodMetadata = "method"
 )
 
 // The trailer that tells clients with a retryPolicy when to try again.
@@ -82,7 +79,7 @@ func trailer(err error) metadata.MD {
 
 // refusalOf is what becomes of a request whose handler did not run, or lost its lock. An error of a key function that is a
 // status already is the service's own, as a handler's is; but it is no success, whatever it says.
-func refusalOf(method string, out adapter.Outcome) error {
+func refusalOf(out adapter.Outcome) error {
 	reason, cause := out.Reason, out.Err
 	if reason == adapter.Lost { // part of the work may be done
 		return newAnswer(reason, out.Join(), "")
@@ -93,16 +90,18 @@ func refusalOf(method string, out adapter.Outcome) error {
 	if reason == adapter.BadKey && (errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled)) {
 		reason = adapter.Ended
 	}
+	var text string
 	var details []protoadapt.MessageV1
 	if after := out.RetryAfter(); after > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
 	}
-	if source, ok := errors.AsType[*key.SourceError](cause); ok { // which one is at fault, and never with what value
+	if source, ok := errors.AsType[*key.SourceError](cause); ok && reason == adapter.BadKey { // which one is at fault, and never with what value
+		text = fmt.Sprintf("{%s}, which names a lock, is %s", source.Source, source.Reason())
 		details = append(details, &errdetails.BadRequest{
 			FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: source.Source, Description: source.Reason()}},
 		})
 	}
-	a := newAnswer(reason, cause, method, details...)
+	a := newAnswer(reason, cause, text, details...)
 	a.pushback = ""
 	if reason == adapter.Held {
 		a.pushback = fmt.Sprint(pushbackMS - pushbackSpan + rand.IntN(2*pushbackSpan+1)) //nolint:gosec // G404: it spreads retries
@@ -110,9 +109,9 @@ func refusalOf(method string, out adapter.Outcome) error {
 	return a
 }
 
-// newAnswer makes the answer of a reason. Only the server that was asked to run a method can say of it that it did not run, so
-// a refusal names the method. Without a method, clients must not repeat the request by themselves.
-func newAnswer(reason adapter.Reason, cause error, method string, details ...protoadapt.MessageV1) *answer {
+// newAnswer makes the answer of a reason, with its own text if there is none. Clients must not repeat the request by themselves,
+// unless the pushback is changed.
+func newAnswer(reason adapter.Reason, cause error, text string, details ...protoadapt.MessageV1) *answer {
 	r, ok := rows[reason]
 	switch {
 	case ok:
@@ -122,16 +121,9 @@ func newAnswer(reason adapter.Reason, cause error, method string, details ...pro
 		r = row{codes.Canceled, "the request was canceled before the lock was held", ""}
 	}
 	if r.reason != "" {
-		info := &errdetails.ErrorInfo{Reason: r.reason, Domain: Domain}
-		if method != "" {
-			info.Metadata = map[string]string{MethodMetadata: method}
-		}
-		details = append([]protoadapt.MessageV1{info}, details...)
+		details = append([]protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: r.reason, Domain: Domain}}, details...)
 	}
-	if source, ok := errors.AsType[*key.SourceError](cause); ok && reason == adapter.BadKey && method != "" {
-		r.text = fmt.Sprintf("{%s}, which names a lock, is %s", source.Source, source.Reason())
-	}
-	s := status.New(r.code, r.text)
+	s := status.New(r.code, cmp.Or(text, r.text))
 	if detailed, err := s.WithDetails(details...); err == nil {
 		s = detailed
 	}
@@ -151,8 +143,7 @@ func newAnswer(reason adapter.Reason, cause error, method string, details ...pro
 //	duplicate      ALREADY_EXISTS, ErrorInfo LOCK_DUPLICATE
 //	released       INTERNAL
 //
-// The handler may have done something before. So the status does not name the method, as a refusal by
-// the interceptors does, and clients do not take it for a proof that nothing was done.
+// The handler may have done something before. So the status has no RetryInfo, as a refusal by the interceptors has.
 func StatusFor(err error) *status.Status {
 	if a := answerTo(err); a != nil {
 		return a.status
@@ -179,15 +170,15 @@ func answerTo(err error) *answer {
 	return newAnswer(reason, err, "")
 }
 
-// own is what becomes of an error that the method's handler has returned. A status is the handler's own answer.
+// own is what becomes of an error that a handler has returned. A status is the handler's own answer.
 // One that is only wrapped does not count: gRPC would send the whole error's text with it. told says that it is the answer of an
 // interceptor further in, which has set its trailer.
-func own(method string, err error) (told bool, _ error) {
+func own(err error) (told bool, _ error) {
 	if _, told = err.(*answer); told { //nolint:errorlint // as above
 		return true, err
 	}
 	if _, outermost := err.(withStatus); outermost {
-		return false, passedOn(method, err)
+		return false, err
 	}
 	if a := answerTo(err); a != nil {
 		return false, a
@@ -201,23 +192,6 @@ type withStatus interface{ GRPCStatus() *status.Status }
 type statusError interface {
 	error
 	withStatus
-}
-
-// passedOn is the status of another server that a handler returns. If it was asked for the same method, it says that this
-// one's handler did not run, and clients would repeat what the handler has done. An interceptor further in may say so.
-func passedOn(method string, err error) error {
-	if _, ours := errors.AsType[*answer](err); ours || infoOf(err).GetMetadata()[MethodMetadata] != method {
-		return err
-	}
-	p := status.Convert(err).Proto() // a copy
-	for _, d := range p.GetDetails() {
-		var i errdetails.ErrorInfo
-		if d.UnmarshalTo(&i) == nil && i.GetDomain() == Domain {
-			delete(i.GetMetadata(), MethodMetadata)
-			_ = d.MarshalFrom(&i) // which it was
-		}
-	}
-	return status.ErrorProto(p)
 }
 
 // IsHeld says that the status that a client got is LOCK_HELD: another request holds a lock.

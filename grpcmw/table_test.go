@@ -144,25 +144,6 @@ func TestAFaultOfTheProgramIsInternalAndLoggedOnce(t *testing.T) {
 	}
 }
 
-// The other server is another region's, a shard, or the next version of the service. Its refusal says
-// of the same method that the handler did not run. Here it has run.
-func TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt(t *testing.T) {
-	t.Parallel()
-	locks, other := locktest.Two(t)
-	locktest.Hold(t, other, "order:42")
-	next := serve(t, &shop{refund: ok}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, rpctest.OrderKey))...)
-	forward := func(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-		return next.Refund(ctx, req)
-	}
-	for what, rule := range map[string]string{"with a rule": refund, "without a rule": quote} {
-		opts := grpcmw.ServerOptions(locktest.Memory(t), grpcmw.WithMethod(rule, rpctest.OrderKey))
-		_, err := serve(t, &shop{refund: forward}, opts...).Refund(t.Context(), rpctest.Order())
-		if rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld); rpctest.ErrorInfo(err).GetMetadata()[grpcmw.MethodMetadata] != "" {
-			t.Errorf("%s: %v", what, rpctest.ErrorInfo(err))
-		}
-	}
-}
-
 func TestReasonsOfStatusesAreTold(t *testing.T) {
 	t.Parallel()
 	is := map[string]func(error) bool{

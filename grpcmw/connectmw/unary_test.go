@@ -175,30 +175,6 @@ func TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn(t *testing.T) {
 	}
 }
 
-// The other server is another region's, a shard, or the next version of the service. Here the handler has run.
-func TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt(t *testing.T) {
-	t.Parallel()
-	locks, other := locktest.Two(t)
-	locktest.Hold(t, other, "order:42")
-	next := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, connectmw.WithLocks(locks, byOrder))), refund)
-	for _, rule := range [][]grpcmw.Option{{byOrder}, nil} {
-		h := connect.NewUnaryHandler(refund, func(ctx context.Context, _ *connect.Request[request]) (*connect.Response[reply], error) {
-			return next.CallUnary(ctx, order(42))
-		}, connectmw.WithLocks(locktest.Memory(t), rule...))
-		_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
-		if is, retry := reason(t, err); is != grpcmw.ReasonHeld || retry == 0 || connect.CodeOf(err) != connect.CodeAborted {
-			t.Errorf("%v (%s, %s): not as it was", err, is, retry)
-		}
-		e, _ := errors.AsType[*connect.Error](err)
-		for _, d := range e.Details() {
-			v, _ := d.Value()
-			if i, ok := v.(*errdetails.ErrorInfo); ok && i.GetMetadata()[grpcmw.MethodMetadata] != "" {
-				t.Errorf("it claims that no handler ran: %v", i)
-			}
-		}
-	}
-}
-
 // Two Lockers have interceptors of their own. What the inner one says of its refusal stays: it may be sent again.
 func TestARefusalOfTheSecondOfTwoInterceptorsStaysOne(t *testing.T) {
 	t.Parallel()

@@ -281,13 +281,6 @@ func mutantsOfRPC() []Mutant {
 			Test: "grpcmw TestAKeyOfTheMessagesOfAClientsStreamIsRefusedAtTheStart",
 		},
 		{
-			Name: "refusal: a forwarded refusal says that nothing ran",
-			File: "grpcmw/status.go",
-			Old:  "delete(i.GetMetadata(), MethodMetadata)",
-			New:  "_ = i.GetMetadata()",
-			Test: "grpcmw TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt",
-		},
-		{
 			Name: "refusal: a stream sends after a loss",
 			File: "grpcmw/stream.go",
 			Old:  "func (s *stream) SendMsg(m any) error {\n\tif err := s.standing(); err != nil {",

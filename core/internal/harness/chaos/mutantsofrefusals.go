@@ -48,13 +48,6 @@ func mutantsOfConnect() []Mutant {
 			Test: "grpcmw/connectmw TestTheTable",
 		},
 		{
-			Name: "refusal: a refusal that Connect forwards says that nothing ran",
-			File: "grpcmw/connectmw/answer.go",
-			Old:  "delete(i.GetMetadata(), grpcmw.MethodMetadata)",
-			New:  "_ = i.GetMetadata()",
-			Test: "grpcmw/connectmw TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt",
-		},
-		{
 			Name: "refusal: Connect's refusal hides core's error from interceptors",
 			File: "grpcmw/connectmw/answer.go",
 			Old:  "func (r *refusal) Unwrap() error { return r.cause }",
