@@ -20,15 +20,15 @@ import (
 )
 
 // What the ErrorInfo of an interceptor's own status says: clients tell by it that no handler has
-// answered, or that its answer does not count.
+// answered, or that its answer does not count. See [ReasonOf].
 const (
 	Domain = "holdfast"
 
-	ReasonHeld        = "LOCK_HELD"
-	ReasonDuplicate   = "LOCK_DUPLICATE"
-	ReasonLost        = "LOCK_LOST"
-	ReasonKeyInvalid  = "LOCK_KEY_INVALID"
-	ReasonUnavailable = "LOCK_UNAVAILABLE"
+	ReasonHeld        = "LOCK_HELD"        // another request holds a lock
+	ReasonDuplicate   = "LOCK_DUPLICATE"   // it was done before
+	ReasonLost        = "LOCK_LOST"        // a lock was lost while the request ran; what it has done is not known
+	ReasonKeyInvalid  = "LOCK_KEY_INVALID" // a value that names a lock is missing or invalid
+	ReasonUnavailable = "LOCK_UNAVAILABLE" // the lock service did not answer, or the server is about to stop
 )
 
 // The trailer that tells clients with a retryPolicy when to try again.
@@ -194,33 +194,16 @@ type statusError interface {
 	withStatus
 }
 
-// IsHeld says that the status that a client got is LOCK_HELD: another request holds a lock.
-func IsHeld(err error) bool { return infoOf(err).GetReason() == ReasonHeld }
-
-// IsDuplicate says that the status that a client got is LOCK_DUPLICATE: it was done before.
-func IsDuplicate(err error) bool { return infoOf(err).GetReason() == ReasonDuplicate }
-
-// IsLost says that the status that a client got is LOCK_LOST: a lock was lost while the request ran, and
-// what it has done is not known.
-func IsLost(err error) bool { return infoOf(err).GetReason() == ReasonLost }
-
-// IsUnavailable says that the status that a client got is LOCK_UNAVAILABLE: the lock service did not
-// answer, or the server is about to stop.
-func IsUnavailable(err error) bool { return infoOf(err).GetReason() == ReasonUnavailable }
-
-// IsKeyInvalid says that the status that a client got is LOCK_KEY_INVALID: a value that names a lock is
-// missing or invalid. The status' BadRequest says which.
-func IsKeyInvalid(err error) bool { return infoOf(err).GetReason() == ReasonKeyInvalid }
-
-// infoOf returns our ErrorInfo of a status, nil if it has none.
-func infoOf(err error) *errdetails.ErrorInfo {
+// ReasonOf is what a status that a client got says of a lock: one of the constants, such as [ReasonHeld], "" for none. With
+// [ReasonKeyInvalid], the status' BadRequest says which value is missing or invalid.
+func ReasonOf(err error) string {
 	if err == nil {
-		return nil
+		return ""
 	}
 	for _, d := range status.Convert(err).Details() {
 		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == Domain {
-			return i
+			return i.GetReason()
 		}
 	}
-	return nil
+	return ""
 }

@@ -146,21 +146,15 @@ func TestAFaultOfTheProgramIsInternalAndLoggedOnce(t *testing.T) {
 
 func TestReasonsOfStatusesAreTold(t *testing.T) {
 	t.Parallel()
-	is := map[string]func(error) bool{
-		"held": grpcmw.IsHeld, "duplicate": grpcmw.IsDuplicate, "lost": grpcmw.IsLost,
-		"unavailable": grpcmw.IsUnavailable, "invalid": grpcmw.IsKeyInvalid,
-	}
-	for own, err := range map[string]error{
-		"held": core.ErrHeld, "duplicate": core.ErrDuplicate, "lost": core.ErrLost,
-		"unavailable": core.ErrUnavailable, "invalid": core.ErrInvalid, "none": nil, "other": io.EOF,
+	for err, want := range map[error]string{
+		core.ErrHeld: grpcmw.ReasonHeld, core.ErrDuplicate: grpcmw.ReasonDuplicate, core.ErrLost: grpcmw.ReasonLost,
+		core.ErrUnavailable: grpcmw.ReasonUnavailable, core.ErrInvalid: grpcmw.ReasonKeyInvalid, nil: "", io.EOF: "",
 	} {
 		if s := grpcmw.StatusFor(err); s != nil {
 			err = s.Err()
 		}
-		for what, says := range is {
-			if says(err) != (what == own) {
-				t.Errorf("%s: Is %s: %v", own, what, says(err))
-			}
+		if got := grpcmw.ReasonOf(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }
