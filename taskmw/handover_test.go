@@ -139,32 +139,6 @@ func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
 	mustBeFree(t, q)
 }
 
-func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
-	t.Parallel()
-	q, d := newQueue(t), newDeaf()
-	locks := locktest.Locker(t, q.store())
-	cfg := q.quick()
-	cfg.ShutdownTimeout = 10 * time.Millisecond
-	first := q.serve(t, cfg, muxOf(d.handler(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	id := q.handOver(t, locks, shipTask())
-	<-d.started
-	first.Shutdown() // abandons the run, and pushes the task back
-	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	for range 2 {
-		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
-			t.Errorf("redelivered while it runs, with a used hand-off: %v", r.err)
-		}
-	}
-	close(d.finish)
-	<-d.ended
-	q.await(t, id, asynq.TaskStateCompleted)
-	if n := d.runs.Load(); n != 2 {
-		t.Errorf("%d runs", n)
-	}
-	mustBeFree(t, q)
-}
-
 func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)

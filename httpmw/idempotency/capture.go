@@ -118,13 +118,7 @@ func (c *capture) Header() http.Header {
 
 func (c *capture) WriteHeader(status int) {
 	switch {
-	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
-		outside := c.to.Header().Clone()
-		replace(c.to.Header(), c.header)
-		c.to.WriteHeader(status) // informational: the client still waits for the real one
-		if !c.committed {
-			replace(c.to.Header(), outside) // which may not be the handler's
-		}
+	case status < http.StatusOK && status != http.StatusSwitchingProtocols: // informational, and nothing is sent yet
 	case c.status == 0:
 		if c.committed { // nothing was written in time: it is a framework's answer to an error
 			c.to.WriteHeader(status)
@@ -142,11 +136,8 @@ func (c *capture) begin(status int) {
 }
 
 func (c *capture) Write(p []byte) (int, error) {
-	switch c.status {
-	case 0:
+	if c.status == 0 {
 		c.begin(http.StatusOK)
-	case http.StatusNoContent, http.StatusNotModified:
-		return 0, http.ErrBodyNotAllowed // as net/http's writer says
 	}
 	if !c.committed && int64(len(c.body)+len(p)) > c.limit {
 		c.cut = true

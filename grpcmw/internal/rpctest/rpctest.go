@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // The methods that the table calls.
@@ -151,7 +152,7 @@ func WantStatus(t testing.TB, err error, code codes.Code, reason string) {
 func WantRefusal(t *testing.T, err error, trailer metadata.MD, code codes.Code, reason string) {
 	t.Helper()
 	WantStatus(t, err, code, reason)
-	for _, secret := range []string{"order:42", "secret", "6379"} {
+	for _, secret := range []string{"order:42", "secret", locktest.Secret} {
 		if text := fmt.Sprint(status.Convert(err).Proto(), trailer); strings.Contains(text, secret) {
 			t.Errorf("%q reached the client: %s", secret, text)
 		}
