@@ -115,30 +115,6 @@ func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 	}
 }
 
-func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	locks := locktest.Locker(t, q.store())
-	v := q.spawn(t, worker{})
-	id := q.handOver(t, locks, shipTask())
-	if got := v.begun(t); got != id {
-		t.Fatalf("%s has begun", got)
-	}
-	isHeld(t, locks)
-	v.kill()
-	isHeld(t, locks) // for its TTL, as it had come for the hand-off
-	q.expire(t, id)
-	var only exclusive
-	q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
-		defer only.enter(t)()
-		return nil
-	}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, 0))))
-	if info := q.await(t, id, asynq.TaskStateCompleted); only.runs.Load() != 1 {
-		t.Errorf("%d runs: %+v", only.runs.Load(), info)
-	}
-	mustBeFree(t, q)
-}
-
 func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)

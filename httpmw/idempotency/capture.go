@@ -99,7 +99,6 @@ type capture struct {
 	body      []byte
 	committed bool // it is sent as it comes
 	cut       bool // body is not all of it
-	hijacked  bool
 }
 
 // Header returns the headers for the handler: as without the middleware it sees, replaces and removes those from outside.
@@ -163,15 +162,9 @@ func (c *capture) FlushError() error {
 	return http.NewResponseController(c.to).Flush()
 }
 
-// Hijack implements http.Hijacker. Nothing of a hijacked connection is kept.
+// Hijack is refused: nobody could keep what goes over a connection, nor give it again.
 func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if c.status != 0 { // net/http sends it before
-		c.cut = true // more may follow
-		c.commit()
-	}
-	conn, rw, err := http.NewResponseController(c.to).Hijack()
-	c.hijacked = c.hijacked || err == nil
-	return conn, rw, err
+	return nil, nil, fmt.Errorf("an answer to an Idempotency-Key: %w", http.ErrNotSupported)
 }
 
 // CloseNotify implements http.CloseNotifier, without which gin's c.Stream panics.
@@ -182,7 +175,7 @@ func (c *capture) Unwrap() http.ResponseWriter { return c.to }
 
 // commit sends what was held back.
 func (c *capture) commit() {
-	if c.committed || c.hijacked {
+	if c.committed {
 		return
 	}
 	c.committed = true

@@ -12,7 +12,7 @@
 //	it failed, or crashed            it runs again: 5xx, 408, 409, 423, 425, 429, 499, or neither status nor body
 //	lock service or store silent     503; it does not run
 //
-// Put it inside authentication and outside a lock of package httpmw. It is at-least-once: a process that dies after the
+// Nothing is hijacked behind it. Put it inside authentication and outside a lock of package httpmw. It is at-least-once: a process that dies after the
 // work and before the answer is kept lets a repeat run again. The page docs/guides/idempotency.md compares it
 // with others.
 package idempotency
@@ -249,7 +249,7 @@ func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *h
 		return nil
 	})
 	switch {
-	case ran && (out.Reason != adapter.Lost || c.committed || c.hijacked):
+	case ran && (out.Reason != adapter.Lost || c.committed):
 		c.commit()
 		return nil
 	case !ran && out.Ran():
@@ -316,9 +316,6 @@ func reused() *httpmw.Problem {
 
 // keep saves the answer, still under the lock: a repeat finds the one or the other.
 func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
-	if c.hijacked {
-		return
-	}
 	ctx := r.Context()
 	var err error
 	switch {
