@@ -48,33 +48,6 @@ func ExampleLock() {
 	// <nil>
 }
 
-func ExampleConfig() {
-	ctx := context.Background()
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close(ctx)
-
-	exclusive, err := httpmw.New(httpmw.Config{
-		Locker: locks,
-		Key:    "tenant:{query:tenant|text}",
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
-			http.Error(w, p.Title, p.Status)
-		},
-	})
-	if err != nil {
-		panic(err)
-	}
-	report := exclusive(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "report") }))
-
-	post(report, "/report?tenant=acme")
-	post(report, "/report")
-	// Output:
-	// 200 text/plain; charset=utf-8  report
-	// 400 text/plain; charset=utf-8  Resource is not identified
-}
-
 // A handler that locks by itself can answer as the middleware does.
 func ExampleProblemFor() {
 	ctx := context.Background()
