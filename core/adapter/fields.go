@@ -72,11 +72,11 @@ func spelled(t reflect.Type) bool {
 }
 
 // ambiguous says of a type with a text that equal values differ in it: an instant by its location, a number by its precision. What
-// embeds such a type, or any at all, has its method. It may have one of its own, but nobody can see that.
+// embeds such a type, or the interface, has its method. It may have one of its own, but nobody can see that.
 func ambiguous(t reflect.Type) bool {
 	differs := func(t reflect.Type) bool {
 		t = pointed(t)
-		return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[big.Float]() || t.Kind() == reflect.Interface
+		return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[big.Float]() || t.Kind() == reflect.Interface && t.Implements(marshaler)
 	}
 	embeds := func(f reflect.StructField) bool { return f.Anonymous && differs(f.Type) }
 	return differs(t) || t.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(t), embeds)
