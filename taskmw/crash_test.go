@@ -30,6 +30,7 @@ type worker struct {
 	Redis, Queue, Prefix string
 	Action               taskmw.Action
 	Dedup                time.Duration
+	Finish               bool // ends the handler, but never tells asynq
 }
 
 // crashTTL is how long the locks of a dead worker stand. Those who live on keep the default,
@@ -52,12 +53,24 @@ func work(spec string) {
 	if err != nil {
 		panic(err)
 	}
-	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
+	hang := func(ctx context.Context) {
 		id, _ := asynq.GetTaskID(ctx)
 		fmt.Println(id)
 		<-make(chan struct{})
+	}
+	silence := func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			_ = next.ProcessTask(ctx, t)
+			hang(ctx)
+			return nil
+		})
+	}
+	mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
+		if !w.Finish {
+			hang(ctx)
+		}
 		return nil
-	}, taskmw.Middleware(locks, rule(w.Action, w.Dedup)))
+	}, silence, taskmw.Middleware(locks, rule(w.Action, w.Dedup)))
 	cfg := (&queue{name: w.Queue}).quick()
 	taskmw.Configure(&cfg)
 	if err := asynq.NewServerFromRedisClient(rdb, cfg).Start(mux); err != nil {
@@ -160,4 +173,16 @@ func TestKilledWorkersTaskIsRunAgainWithoutOverlap(t *testing.T) {
 	if n := only.runs.Load(); n != 1 {
 		t.Errorf("%d runs after the crash, with a duplicate inside the dedup window", n)
 	}
+}
+
+func TestKilledAfterItsWorkATaskIsNotRunAgainInsideTheDedupWindow(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	v := q.spawn(t, worker{Dedup: time.Hour, Finish: true})
+	id := q.enqueue(t, shipTask())
+	v.begun(t)
+	v.kill()
+	q.expire(t, id)
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
+	q.await(t, id, asynq.TaskStateCompleted)
 }
