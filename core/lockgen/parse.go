@@ -64,7 +64,10 @@ func parse(file string) (*source, error) {
 			}
 		}
 	}
-	return s, s.stray()
+	if err := s.stray(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // stray says which comment stands where no lock is made of it: the method that it was meant for would run without.
