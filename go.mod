@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
-	github.com/felixge/httpsnoop v1.1.0
 	github.com/labstack/echo/v4 v4.13.2
 	github.com/labstack/echo/v5 v5.0.3
 	github.com/redis/go-redis/v9 v9.20.1

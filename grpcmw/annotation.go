@@ -45,23 +45,20 @@ func WithAnnotations(opts ...core.Option) Option {
 	})
 }
 
-// read adds the rules that stand beside the methods. The error has all that is wrong with
-// them, in the order of the methods' names.
+// read adds the rules that stand beside the methods.
 func (b *builder) read() error {
 	if !b.annotated {
 		return nil
 	}
-	var errs []error
 	for _, m := range methodsOf(b.files) {
 		if b.rules[fullName(m)] != nil {
 			continue // the server's own code stands nearer
 		}
 		if err := b.readMethod(m); err != nil {
-			err = fmt.Errorf("option (%s): %w", holdfastpb.E_Lock.TypeDescriptor().FullName(), err)
-			errs = append(errs, wrong(fullName(m), err))
+			return wrong(fullName(m), fmt.Errorf("option (%s): %w", holdfastpb.E_Lock.TypeDescriptor().FullName(), err))
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (b *builder) readMethod(m protoreflect.MethodDescriptor) error {
@@ -79,18 +76,14 @@ func (b *builder) readMethod(m protoreflect.MethodDescriptor) error {
 // annotationOf returns the rule beside m, nil if it has none. It decodes the options again: a
 // descriptor that was loaded without the extension has it among unknown fields, and one that was
 // loaded with a dynamic type of it as a message of another Go type. Neither may leave a method
-// unlocked. Only our extension is resolved, so that what is wrong with another one is not looked at.
+// unlocked.
 func annotationOf(m protoreflect.MethodDescriptor) (*holdfastpb.LockRule, error) {
 	raw, err := proto.MarshalOptions{AllowPartial: true}.Marshal(m.Options())
 	if len(raw) == 0 || err != nil {
 		return nil, err
 	}
-	ours := new(protoregistry.Types)
-	if err := ours.RegisterExtension(holdfastpb.E_Lock); err != nil {
-		return nil, err
-	}
 	var opts descriptorpb.MethodOptions
-	if err := (proto.UnmarshalOptions{Resolver: ours}).Unmarshal(raw, &opts); err != nil {
+	if err := (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(raw, &opts); err != nil {
 		return nil, err
 	}
 	if !proto.HasExtension(&opts, holdfastpb.E_Lock) {

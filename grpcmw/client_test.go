@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast/grpcmw"
@@ -68,21 +67,5 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestStockClientDoesNotRetryLostWork(t *testing.T) {
-	t.Parallel()
-	locks, _ := locktest.Two(t)
-	var count atomic.Int32
-	opts := append(attempts(&count, func(int32) {}), grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, rpctest.OrderKey, rpctest.ShortLived()...))...)
-	_, addr := start(t, &shop{refund: func(ctx context.Context, _ *testpb.RefundRequest) (*testpb.Reply, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}, opts...)
-	_, err := dial(t, addr, retrying("0.001s")).Refund(t.Context(), rpctest.Order())
-	rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
-	if count.Load() != 1 {
-		t.Errorf("%d attempts", count.Load())
 	}
 }

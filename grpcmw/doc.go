@@ -18,9 +18,6 @@
 //	duplicate (WithDedup)  ALREADY_EXISTS, ErrorInfo LOCK_DUPLICATE
 //	the server's fault     INTERNAL, and a line in the log: see [WithLogger]
 //
-// The ErrorInfo of a refusal has the full method as its metadata "method". That says that the handler
-// of this method did not run.
-//
 // The pushback is the trailer grpc-retry-pushback-ms. A client whose retryPolicy lists ABORTED waits
 // that long and tries again. After a loss it does not try again. In Go such a policy is
 //

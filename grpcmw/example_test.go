@@ -116,15 +116,3 @@ func ExampleWithMethodFunc() {
 	// OK
 	// AlreadyExists
 }
-
-// What cannot work is found when the program starts.
-func ExampleNew() {
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = grpcmw.New(locks, grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.uuid}"))
-	fmt.Println(err)
-	// Output:
-	// grpcmw: method "/shop.v1.Orders/Refund": holdfast: invalid: key "order:{order.uuid}": {order.uuid}: shop.v1.Order has no field "uuid"
-}

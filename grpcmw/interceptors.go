@@ -115,7 +115,7 @@ func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServe
 	if answered {
 		resp = nil
 	} else {
-		told, err = own(info.FullMethod, err)
+		told, err = own(err)
 	}
 	if md := trailer(err); md != nil && !told {
 		_ = grpc.SetTrailer(ctx, md) // fails only where there is no client to tell
@@ -133,7 +133,7 @@ func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamSe
 		answered, err = r.serve(srv, ss, handler)
 	}
 	if !answered {
-		told, err = own(info.FullMethod, err)
+		told, err = own(err)
 	}
 	if md := trailer(err); md != nil && !told {
 		ss.SetTrailer(md)

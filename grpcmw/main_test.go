@@ -94,7 +94,3 @@ func serve(t testing.TB, s *shop, opts ...grpc.ServerOption) testpb.OrdersClient
 	_, addr := start(t, s, opts...)
 	return dial(t, addr)
 }
-
-func ok(context.Context, *testpb.RefundRequest) (*testpb.Reply, error) {
-	return &testpb.Reply{Text: "ok"}, nil
-}

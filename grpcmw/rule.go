@@ -61,7 +61,7 @@ func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 // the client sends a stream of requests, a key function is an error.
 //
 // An error of the function refuses the request. If it is a gRPC status, or wraps one, the client gets that status unchanged.
-// Any other error, and a name that core refuses, becomes InvalidArgument without its text. Observers
+// Any other error, one that says OK, and a name that core refuses, becomes InvalidArgument without its text. Observers
 // see the full method instead of a template.
 func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.Context, req Req) (string, error), opts ...core.Option) Option {
 	return optionFunc(func(b *builder) error {
@@ -179,7 +179,7 @@ func (r *rule) run(ctx context.Context, req any, work func(context.Context) erro
 				slog.String("method", r.method), slog.String("key", r.key), slog.Any("error", out.Err))
 		})
 	}
-	return true, refusalOf(r.method, out)
+	return true, refusalOf(out)
 }
 
 // requestOf is the Go type of a method's request: that of the generated code, if it is linked in.

@@ -1,6 +1,7 @@
 package grpcmw
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,19 +20,15 @@ import (
 )
 
 // What the ErrorInfo of an interceptor's own status says: clients tell by it that no handler has
-// answered, or that its answer does not count.
+// answered, or that its answer does not count. See [ReasonOf].
 const (
 	Domain = "holdfast"
 
-	ReasonHeld        = "LOCK_HELD"
-	ReasonDuplicate   = "LOCK_DUPLICATE"
-	ReasonLost        = "LOCK_LOST"
-	ReasonKeyInvalid  = "LOCK_KEY_INVALID"
-	ReasonUnavailable = "LOCK_UNAVAILABLE"
-
-	// MethodMetadata is the key in an ErrorInfo's metadata for the full method that was refused. Its
-	// handler did not run.
-	MethodMetadata = "method"
+	ReasonHeld        = "LOCK_HELD"        // another request holds a lock
+	ReasonDuplicate   = "LOCK_DUPLICATE"   // it was done before
+	ReasonLost        = "LOCK_LOST"        // a lock was lost while the request ran; what it has done is not known
+	ReasonKeyInvalid  = "LOCK_KEY_INVALID" // a value that names a lock is missing or invalid
+	ReasonUnavailable = "LOCK_UNAVAILABLE" // the lock service did not answer, or the server is about to stop
 )
 
 // The trailer that tells clients with a retryPolicy when to try again.
@@ -81,28 +78,30 @@ func trailer(err error) metadata.MD {
 }
 
 // refusalOf is what becomes of a request whose handler did not run, or lost its lock. An error of a key function that is a
-// status already is the service's own, as a handler's is.
-func refusalOf(method string, out adapter.Outcome) error {
+// status already is the service's own, as a handler's is; but it is no success, whatever it says.
+func refusalOf(out adapter.Outcome) error {
 	reason, cause := out.Reason, out.Err
 	if reason == adapter.Lost { // part of the work may be done
 		return newAnswer(reason, out.Join(), "")
 	}
-	if own, ok := errors.AsType[statusError](cause); ok && reason == adapter.BadKey {
+	if own, ok := errors.AsType[statusError](cause); ok && reason == adapter.BadKey && own.GRPCStatus().Code() != codes.OK {
 		return &answer{status: own.GRPCStatus(), cause: cause} // and no text of what wraps it, or stands beside it
 	}
 	if reason == adapter.BadKey && (errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled)) {
 		reason = adapter.Ended
 	}
+	var text string
 	var details []protoadapt.MessageV1
 	if after := out.RetryAfter(); after > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
 	}
-	if source, ok := errors.AsType[*key.SourceError](cause); ok { // which one is at fault, and never with what value
+	if source, ok := errors.AsType[*key.SourceError](cause); ok && reason == adapter.BadKey { // which one is at fault, and never with what value
+		text = fmt.Sprintf("{%s}, which names a lock, is %s", source.Source, source.Reason())
 		details = append(details, &errdetails.BadRequest{
 			FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: source.Source, Description: source.Reason()}},
 		})
 	}
-	a := newAnswer(reason, cause, method, details...)
+	a := newAnswer(reason, cause, text, details...)
 	a.pushback = ""
 	if reason == adapter.Held {
 		a.pushback = fmt.Sprint(pushbackMS - pushbackSpan + rand.IntN(2*pushbackSpan+1)) //nolint:gosec // G404: it spreads retries
@@ -110,9 +109,9 @@ func refusalOf(method string, out adapter.Outcome) error {
 	return a
 }
 
-// newAnswer makes the answer of a reason. Only the server that was asked to run a method can say of it that it did not run, so
-// a refusal names the method. Without a method, clients must not repeat the request by themselves.
-func newAnswer(reason adapter.Reason, cause error, method string, details ...protoadapt.MessageV1) *answer {
+// newAnswer makes the answer of a reason, with its own text if there is none. Clients must not repeat the request by themselves,
+// unless the pushback is changed.
+func newAnswer(reason adapter.Reason, cause error, text string, details ...protoadapt.MessageV1) *answer {
 	r, ok := rows[reason]
 	switch {
 	case ok:
@@ -122,16 +121,9 @@ func newAnswer(reason adapter.Reason, cause error, method string, details ...pro
 		r = row{codes.Canceled, "the request was canceled before the lock was held", ""}
 	}
 	if r.reason != "" {
-		info := &errdetails.ErrorInfo{Reason: r.reason, Domain: Domain}
-		if method != "" {
-			info.Metadata = map[string]string{MethodMetadata: method}
-		}
-		details = append([]protoadapt.MessageV1{info}, details...)
+		details = append([]protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: r.reason, Domain: Domain}}, details...)
 	}
-	if source, ok := errors.AsType[*key.SourceError](cause); ok && reason == adapter.BadKey && method != "" {
-		r.text = fmt.Sprintf("{%s}, which names a lock, is %s", source.Source, source.Reason())
-	}
-	s := status.New(r.code, r.text)
+	s := status.New(r.code, cmp.Or(text, r.text))
 	if detailed, err := s.WithDetails(details...); err == nil {
 		s = detailed
 	}
@@ -151,8 +143,7 @@ func newAnswer(reason adapter.Reason, cause error, method string, details ...pro
 //	duplicate      ALREADY_EXISTS, ErrorInfo LOCK_DUPLICATE
 //	released       INTERNAL
 //
-// The handler may have done something before. So the status does not name the method, as a refusal by
-// the interceptors does, and clients do not take it for a proof that nothing was done.
+// The handler may have done something before. So the status has no RetryInfo, as a refusal by the interceptors has.
 func StatusFor(err error) *status.Status {
 	if a := answerTo(err); a != nil {
 		return a.status
@@ -179,15 +170,15 @@ func answerTo(err error) *answer {
 	return newAnswer(reason, err, "")
 }
 
-// own is what becomes of an error that the method's handler has returned. A status is the handler's own answer.
+// own is what becomes of an error that a handler has returned. A status is the handler's own answer.
 // One that is only wrapped does not count: gRPC would send the whole error's text with it. told says that it is the answer of an
 // interceptor further in, which has set its trailer.
-func own(method string, err error) (told bool, _ error) {
+func own(err error) (told bool, _ error) {
 	if _, told = err.(*answer); told { //nolint:errorlint // as above
 		return true, err
 	}
 	if _, outermost := err.(withStatus); outermost {
-		return false, passedOn(method, err)
+		return false, err
 	}
 	if a := answerTo(err); a != nil {
 		return false, a
@@ -203,50 +194,16 @@ type statusError interface {
 	withStatus
 }
 
-// passedOn is the status of another server that a handler returns. If it was asked for the same method, it says that this
-// one's handler did not run, and clients would repeat what the handler has done. An interceptor further in may say so.
-func passedOn(method string, err error) error {
-	if _, ours := errors.AsType[*answer](err); ours || infoOf(err).GetMetadata()[MethodMetadata] != method {
-		return err
-	}
-	p := status.Convert(err).Proto() // a copy
-	for _, d := range p.GetDetails() {
-		var i errdetails.ErrorInfo
-		if d.UnmarshalTo(&i) == nil && i.GetDomain() == Domain {
-			delete(i.GetMetadata(), MethodMetadata)
-			_ = d.MarshalFrom(&i) // which it was
-		}
-	}
-	return status.ErrorProto(p)
-}
-
-// IsHeld says that the status that a client got is LOCK_HELD: another request holds a lock.
-func IsHeld(err error) bool { return infoOf(err).GetReason() == ReasonHeld }
-
-// IsDuplicate says that the status that a client got is LOCK_DUPLICATE: it was done before.
-func IsDuplicate(err error) bool { return infoOf(err).GetReason() == ReasonDuplicate }
-
-// IsLost says that the status that a client got is LOCK_LOST: a lock was lost while the request ran, and
-// what it has done is not known.
-func IsLost(err error) bool { return infoOf(err).GetReason() == ReasonLost }
-
-// IsUnavailable says that the status that a client got is LOCK_UNAVAILABLE: the lock service did not
-// answer, or the server is about to stop.
-func IsUnavailable(err error) bool { return infoOf(err).GetReason() == ReasonUnavailable }
-
-// IsKeyInvalid says that the status that a client got is LOCK_KEY_INVALID: a value that names a lock is
-// missing or invalid. The status' BadRequest says which.
-func IsKeyInvalid(err error) bool { return infoOf(err).GetReason() == ReasonKeyInvalid }
-
-// infoOf returns our ErrorInfo of a status, nil if it has none.
-func infoOf(err error) *errdetails.ErrorInfo {
+// ReasonOf is what a status that a client got says of a lock: one of the constants, such as [ReasonHeld], "" for none. With
+// [ReasonKeyInvalid], the status' BadRequest says which value is missing or invalid.
+func ReasonOf(err error) string {
 	if err == nil {
-		return nil
+		return ""
 	}
 	for _, d := range status.Convert(err).Details() {
 		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == Domain {
-			return i
+			return i.GetReason()
 		}
 	}
-	return nil
+	return ""
 }

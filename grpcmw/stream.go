@@ -25,7 +25,7 @@ func (r *rule) serve(srv any, ss grpc.ServerStream, handler grpc.StreamHandler) 
 	if r.request != nil {
 		first = r.request.New().Interface()
 		if err := ss.RecvMsg(first); errors.Is(err, io.EOF) {
-			return true, refusalOf(r.method, errNoMessage)
+			return true, refusalOf(errNoMessage)
 		} else if err != nil {
 			return true, err
 		}

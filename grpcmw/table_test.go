@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,25 +37,25 @@ func TestTheTable(t *testing.T) {
 
 func TestADeadlineThatPassesIsTold(t *testing.T) {
 	t.Parallel()
-	silent := memlock.New()
-	silent.SetDelay(time.Hour)
-	defer silent.SetDelay(0)
-	for what, call := range rpctest.Ways() {
+	synctest.Test(t, func(t *testing.T) {
+		silent := memlock.New()
+		silent.SetDelay(time.Hour)
+		unanswered := locktest.Locker(t, silent)
+		defer silent.SetDelay(0)
 		locks, other := locktest.Two(t)
 		locktest.Hold(t, other, "order:42")
 		for _, row := range []struct {
 			locks  *core.Locker
 			code   codes.Code
 			reason string
-		}{{locktest.Locker(t, silent), codes.DeadlineExceeded, ""}, {locks, codes.Aborted, grpcmw.ReasonHeld}} {
-			opts := append(deadline(300*time.Millisecond), grpcmw.ServerOptions(row.locks, rpctest.Locked(rpctest.OrderKey, core.WithWait(time.Minute))...)...)
-			trailer, err := call(t.Context(), serve(t, handled(rpctest.MustNotRun(t)), opts...), rpctest.Order())
-			rpctest.WantRefusal(t, err, trailer, row.code, row.reason)
-			if t.Failed() {
-				t.Log(what)
-			}
+		}{{unanswered, codes.DeadlineExceeded, ""}, {locks, codes.Aborted, grpcmw.ReasonHeld}} {
+			unary := grpcmw.UnaryServerInterceptor(row.locks, grpcmw.WithMethod(refund, rpctest.OrderKey, core.WithWait(time.Minute)))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := unary(ctx, rpctest.Order(), &grpc.UnaryServerInfo{FullMethod: refund}, nothing)
+			rpctest.WantStatus(t, err, row.code, row.reason)
 		}
-	}
+	})
 }
 
 // handled is a shop whose methods do the same.
@@ -70,29 +71,6 @@ func handled(work func(ctx context.Context, req *testpb.RefundRequest) error) *s
 		negotiate: func(ss negotiateServer) error { return work(ss.Context(), nil) },
 	}
 }
-
-// deadline is the server's own: with the client's, it is open which side ends the request.
-func deadline(d time.Duration) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			ctx, cancel := context.WithTimeout(ctx, d)
-			defer cancel()
-			return handler(ctx, req)
-		}),
-		grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			ctx, cancel := context.WithTimeout(ss.Context(), d)
-			defer cancel()
-			return handler(srv, timed{ss, ctx})
-		}),
-	}
-}
-
-type timed struct {
-	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // a stream has one
-}
-
-func (s timed) Context() context.Context { return s.ctx }
 
 // What is the program's fault, and not the request's, is Internal, and logged once.
 func TestAFaultOfTheProgramIsInternalAndLoggedOnce(t *testing.T) {
@@ -144,42 +122,17 @@ func TestAFaultOfTheProgramIsInternalAndLoggedOnce(t *testing.T) {
 	}
 }
 
-// The other server is another region's, a shard, or the next version of the service. Its refusal says
-// of the same method that the handler did not run. Here it has run.
-func TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt(t *testing.T) {
-	t.Parallel()
-	locks, other := locktest.Two(t)
-	locktest.Hold(t, other, "order:42")
-	next := serve(t, &shop{refund: ok}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(refund, rpctest.OrderKey))...)
-	forward := func(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-		return next.Refund(ctx, req)
-	}
-	for what, rule := range map[string]string{"with a rule": refund, "without a rule": quote} {
-		opts := grpcmw.ServerOptions(locktest.Memory(t), grpcmw.WithMethod(rule, rpctest.OrderKey))
-		_, err := serve(t, &shop{refund: forward}, opts...).Refund(t.Context(), rpctest.Order())
-		if rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonHeld); rpctest.ErrorInfo(err).GetMetadata()[grpcmw.MethodMetadata] != "" {
-			t.Errorf("%s: %v", what, rpctest.ErrorInfo(err))
-		}
-	}
-}
-
 func TestReasonsOfStatusesAreTold(t *testing.T) {
 	t.Parallel()
-	is := map[string]func(error) bool{
-		"held": grpcmw.IsHeld, "duplicate": grpcmw.IsDuplicate, "lost": grpcmw.IsLost,
-		"unavailable": grpcmw.IsUnavailable, "invalid": grpcmw.IsKeyInvalid,
-	}
-	for own, err := range map[string]error{
-		"held": core.ErrHeld, "duplicate": core.ErrDuplicate, "lost": core.ErrLost,
-		"unavailable": core.ErrUnavailable, "invalid": core.ErrInvalid, "none": nil, "other": io.EOF,
+	for err, want := range map[error]string{
+		core.ErrHeld: grpcmw.ReasonHeld, core.ErrDuplicate: grpcmw.ReasonDuplicate, core.ErrLost: grpcmw.ReasonLost,
+		core.ErrUnavailable: grpcmw.ReasonUnavailable, core.ErrInvalid: grpcmw.ReasonKeyInvalid, nil: "", io.EOF: "",
 	} {
 		if s := grpcmw.StatusFor(err); s != nil {
 			err = s.Err()
 		}
-		for what, says := range is {
-			if says(err) != (what == own) {
-				t.Errorf("%s: Is %s: %v", own, what, says(err))
-			}
+		if got := grpcmw.ReasonOf(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 }

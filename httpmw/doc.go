@@ -46,7 +46,8 @@
 // # Streams
 //
 // Flushing, hijacking, [http.ResponseController], copies from files, and HTTP/2 work as without the
-// middleware. A body is read before its handler runs only if the key has a source in the body. Other
+// middleware. The writer is always an [http.Flusher] and an [http.Hijacker]; whether the one outside is shows in the
+// error, [http.ErrNotSupported]. A body is read before its handler runs only if the key has a source in the body. Other
 // bodies are streamed, and a refused client that expects "100 Continue" never sends them.
 //
 // A response that has been partly sent cannot be taken back. A loss after that ends the handler's

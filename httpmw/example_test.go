@@ -44,35 +44,8 @@ func ExampleLock() {
 	fmt.Println(err)
 	// Output:
 	// 200 text/plain; charset=utf-8  paid under the lock order:42
-	// 409 application/problem+json 1 {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. This one was not started."}
+	// 409 application/problem+json 1 {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. This request was not started."}
 	// <nil>
-}
-
-func ExampleConfig() {
-	ctx := context.Background()
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close(ctx)
-
-	exclusive, err := httpmw.New(httpmw.Config{
-		Locker: locks,
-		Key:    "tenant:{query:tenant|text}",
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, p *httpmw.Problem) {
-			http.Error(w, p.Title, p.Status)
-		},
-	})
-	if err != nil {
-		panic(err)
-	}
-	report := exclusive(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "report") }))
-
-	post(report, "/report?tenant=acme")
-	post(report, "/report")
-	// Output:
-	// 200 text/plain; charset=utf-8  report
-	// 400 text/plain; charset=utf-8  Resource is not identified
 }
 
 // A handler that locks by itself can answer as the middleware does.
@@ -103,6 +76,6 @@ func ExampleProblemFor() {
 	// Output:
 	// 410 text/plain; charset=utf-8  sold out
 	//
-	// 409 application/problem+json  {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on something that this one needs. What this one has done so far is not known.","started":true}
+	// 409 application/problem+json  {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. What this request has done is not known.","started":true}
 	// <nil>
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
 )
 
@@ -53,30 +52,5 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 		if got := w.Header().Get("Retry-After"); got != want {
 			t.Errorf("%s: %q, want %q", after, got, want)
 		}
-	}
-}
-
-func TestWhatBecameOfARequestIsAnswered(t *testing.T) {
-	t.Parallel()
-	held := &core.HeldError{Name: "order:42", RetryAfter: 300 * time.Millisecond}
-	for _, test := range []struct {
-		out   adapter.Outcome
-		want  string
-		after time.Duration
-	}{
-		{adapter.Outcome{Reason: adapter.Held, Err: held}, httpmw.TypeHeld, 300 * time.Millisecond},
-		{adapter.Outcome{Reason: adapter.Held, Err: core.ErrHeld}, httpmw.TypeHeld, time.Second},
-		{adapter.Outcome{Reason: adapter.Unavailable, Err: core.ErrUnavailable}, httpmw.TypeUnavailable, time.Second},
-		{adapter.Outcome{Reason: adapter.BadKey, Err: &http.MaxBytesError{Limit: 1}}, httpmw.TypeTooLarge, 0},
-		{adapter.Outcome{Reason: adapter.Lost, Err: core.ErrLost, Own: io.EOF}, httpmw.TypeLost, 0},
-	} {
-		p := httpmw.ProblemOf(test.out)
-		if p.Type != test.want || p.RetryAfter != test.after || !errors.Is(p, test.out.Err) || p.Started != test.out.Ran() ||
-			test.out.Own != nil && !errors.Is(p, test.out.Own) {
-			t.Errorf("%+v: %+v", test.out, p)
-		}
-	}
-	if p := httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Done, Own: core.ErrHeld}); p != nil {
-		t.Error(p)
 	}
 }

@@ -33,68 +33,40 @@ type row struct {
 	typ    string
 	status int
 	title  string
-	detail string // for a request that was not started; of TypeLost, for one that was
-	inside string // for an error from inside a handler, which had begun; "" for what comes from the middleware alone
+	why    string
 }
+
+// What a Detail says behind the reason.
+const (
+	unstarted = " This request was not started."
+	unknown   = " What this request has done is not known."
+)
 
 // table has a row for each reason. It is not changed.
 var table = [...]row{
-	adapter.Held: {
-		TypeHeld, http.StatusConflict, "Resource is in use",
-		"Another request is working on the same resource. This one was not started.",
-		"Another request is working on something that this one needs. What this one has done so far is not known.",
-	},
-	adapter.Duplicate: {
-		TypeDuplicate, http.StatusConflict, "Already processed",
-		"An earlier request has done this already. This one was not started.",
-		"A part of what this request asks for was done by an earlier one. What else it has done is not known.",
-	},
-	adapter.BadKey: {
-		TypeInvalidKey, http.StatusBadRequest, "Resource is not identified",
-		"The request does not say, or not unambiguously, which resource it is for. It was not started.",
-		"The request does not say, or not unambiguously, what it needs. What it has done so far is not known.",
-	},
-	adapter.Misconfigured: {
-		TypeRoute, http.StatusInternalServerError, "Route is misconfigured",
-		"The server can not lock a resource in the way that this route wants. The request was not started.", "",
-	},
-	adapter.Unavailable: {
-		TypeUnavailable, http.StatusServiceUnavailable, "Lock service is unavailable",
-		"The server can not tell now whether the resource is in use. The request was not started.",
-		"The server can not tell now whether something that the request needs is in use. What it has done so far is not known.",
-	},
-	adapter.Stopping: {
-		TypeUnavailable, http.StatusServiceUnavailable, "Lock service is unavailable",
-		"The server is about to stop and takes no new work. The request was not started.",
-		"The server can not tell now whether something that the request needs is in use. What it has done so far is not known.",
-	},
-	adapter.Ended: {
-		TypeInterrupted, http.StatusServiceUnavailable, "Request was interrupted",
-		"The request ended before it was known whether the resource is in use. It was not started.",
-		"The request ended before it was known whether something that it needs is in use. What it has done so far is not known.",
-	},
-	adapter.Lost: {
-		TypeLost, http.StatusServiceUnavailable, "Lock was lost",
-		"The server lost its claim on the resource while it worked on it. What it has done is not known.",
-		"The server lost its claim on the resource while it worked on it. What it has done is not known.",
-	},
+	adapter.Held:          {TypeHeld, http.StatusConflict, "Resource is in use", "Another request is working on the same resource."},
+	adapter.Duplicate:     {TypeDuplicate, http.StatusConflict, "Already processed", "An earlier request has done this already."},
+	adapter.BadKey:        {TypeInvalidKey, http.StatusBadRequest, "Resource is not identified", "The request does not say, or not unambiguously, which resource it is for."},
+	adapter.Misconfigured: {TypeRoute, http.StatusInternalServerError, "Route is misconfigured", "The server can not lock a resource in the way that this route wants."},
+	adapter.Unavailable:   {TypeUnavailable, http.StatusServiceUnavailable, "Lock service is unavailable", "The server can not tell now whether the resource is in use."},
+	adapter.Stopping:      {TypeUnavailable, http.StatusServiceUnavailable, "Lock service is unavailable", "The server is about to stop and takes no new work."},
+	adapter.Ended:         {TypeInterrupted, http.StatusServiceUnavailable, "Request was interrupted", "The request ended before it was known whether the resource is in use."},
+	adapter.Lost:          {TypeLost, http.StatusServiceUnavailable, "Lock was lost", "The server lost its claim on the resource while it worked on it."},
 }
 
 // These are about the request or the route, beside a reason.
 var (
-	tooLarge = row{
-		TypeTooLarge, http.StatusRequestEntityTooLarge, "Body is too large",
-		"The body is larger than what the server looks at to find the resource. The request was not started.", "",
-	}
-	noSource = row{
-		TypeRoute, http.StatusInternalServerError, "Route is misconfigured",
-		"The server can not tell which resource a request of this route is for. It was not started.", "",
-	}
+	tooLarge = row{TypeTooLarge, http.StatusRequestEntityTooLarge, "Body is too large", "The body is larger than what the server looks at to find the resource."}
+	noSource = row{TypeRoute, http.StatusInternalServerError, "Route is misconfigured", "The server can not tell which resource a request of this route is for."}
 )
 
-// problem is the row's answer to a request that was not started.
-func (r row) problem(err error) *Problem {
-	return &Problem{Type: r.typ, Title: r.title, Status: r.status, Detail: r.detail, Err: err}
+// problem is the row's answer to a request.
+func (r row) problem(err error, started bool) *Problem {
+	p := &Problem{Type: r.typ, Title: r.title, Status: r.status, Detail: r.why + unstarted, Err: err, Started: started}
+	if started {
+		p.Detail = r.why + unknown
+	}
+	return p
 }
 
 // ProblemOf returns the answer to what became of a request, for middleware that is made of package adapter. It is nil if the
@@ -110,8 +82,8 @@ func ProblemOf(out adapter.Outcome) *Problem {
 	case out.Reason == adapter.Misconfigured && errors.Is(out.Err, adapter.ErrMisconfigured):
 		r = noSource
 	}
-	p := r.problem(out.Join())
-	p.Started, p.RetryAfter = out.Ran(), out.RetryAfter()
+	p := r.problem(out.Join(), out.Ran())
+	p.RetryAfter = out.RetryAfter()
 	p.blame(out.Err)
 	return p
 }
@@ -128,9 +100,9 @@ func (p *Problem) blame(err error) {
 	switch {
 	case errors.Is(err, rule.ErrNotJSON):
 		p.Reason = "content-type"
-		p.Detail = "The Content-Type has to be application/json, once and in exactly this spelling. The request was not started."
+		p.Detail = "The Content-Type has to be application/json, once and in exactly this spelling." + unstarted
 	case says != "":
-		p.Detail = fmt.Sprintf("The request has %s for {%s}, which says which resource it is for. It was not started.", says, p.Source)
+		p.Detail = fmt.Sprintf("The request has %s for {%s}, which says which resource it is for.", says, p.Source) + unstarted
 	}
 }
 
@@ -158,7 +130,5 @@ func ProblemFor(err error) *Problem {
 	if !ok {
 		return nil
 	}
-	p := table[reason].problem(err)
-	p.Started, p.Detail = true, table[reason].inside
-	return p
+	return table[reason].problem(err, true)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -81,49 +80,4 @@ func TestCoalesceEndsDuplicatesOnManyServersInExactlyOneRunMore(t *testing.T) {
 	if n := r.runs.Load(); n != 2 {
 		t.Errorf("%d runs", n)
 	}
-}
-
-func TestCoalesceOutlivesTheCrashOfTheOneThatWaits(t *testing.T) {
-	t.Parallel()
-	q, r := newQueue(t), newTurns()
-	theirs := newQueue(t) // another queue, the same locks
-	theirs.addr, theirs.rdb, theirs.prefix = q.addr, q.rdb, q.prefix
-	q.coalesce(t, r.handler(t))
-	running := q.enqueue(t, shipTask())
-	<-r.began
-	v := theirs.spawn(t, worker{Action: taskmw.Coalesce})
-	waiting := theirs.enqueue(t, shipTask())
-	q.seated(t)
-	trusting := q.enqueue(t, shipTask())
-	q.await(t, trusting, asynq.TaskStateCompleted)
-	if n := r.runs.Load(); n != 1 {
-		t.Errorf("%d runs while the first one runs", n)
-	}
-	v.kill()
-	close(r.finish)
-	q.await(t, running, asynq.TaskStateCompleted)
-
-	theirs.expire(t, waiting)
-	theirs.coalesce(t, r.handler(t))
-	theirs.await(t, waiting, asynq.TaskStateCompleted)
-	if n := r.runs.Load(); n != 2 || <-r.order != running || <-r.order != waiting {
-		t.Errorf("%d runs", n)
-	}
-}
-
-// seated waits until a task has the seat.
-func (q *queue) seated(t *testing.T) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
-		keys, err := q.rdb.Keys(t.Context(), q.prefix+"order:42%waiter-*").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(keys) > 0 {
-			return
-		}
-	}
-	t.Fatal("nobody sits down")
 }

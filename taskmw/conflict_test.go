@@ -87,11 +87,9 @@ func TestActionsOnTheLastAttempt(t *testing.T) {
 		reason string
 	}{
 		"retry":                {taskmw.Retry, 0, "someone", asynq.TaskStateArchived, "last attempt"},
-		"retry, patient":       {taskmw.Retry, time.Minute, "someone", asynq.TaskStateArchived, "last attempt"},
 		"skip, a twin":         {taskmw.Skip, 0, "task:order:ship:other", asynq.TaskStateCompleted, ""},
 		"skip, another":        {taskmw.Skip, 0, "someone", asynq.TaskStateArchived, "last attempt"},
 		"skip, itself":         {taskmw.Skip, 0, "task:order:ship:me", asynq.TaskStateArchived, "last attempt"},
-		"wait, another":        {taskmw.Wait, 0, "someone", asynq.TaskStateArchived, "last attempt"},
 		"coalesce, not a task": {taskmw.Coalesce, 0, "someone", asynq.TaskStateArchived, "last attempt"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package taskmw_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -76,29 +75,4 @@ func ExampleWithTypeFunc() {
 	// Output:
 	// order:eu%3Aacme:42
 	// <nil>
-}
-
-func ExampleConfigure() {
-	cfg := asynq.Config{
-		Concurrency: 10,
-		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, t *asynq.Task, err error) {
-			fmt.Println(t.Type(), "failed:", err)
-		}),
-	}
-	taskmw.Configure(&cfg, taskmw.WithConflictDelay(10*time.Second))
-
-	// What asynq asks about a task whose lock is held, and about one that failed:
-	task := asynq.NewTask("order:ship", nil)
-	held := fmt.Errorf("%w by somebody", taskmw.ErrConflict)
-	for _, err := range []error{held, errors.New("no such order")} {
-		fmt.Println("a failure:", cfg.IsFailure(err))
-		cfg.ErrorHandler.HandleError(context.Background(), task, err)
-	}
-	delay := cfg.RetryDelayFunc(0, held, task)
-	fmt.Println("again in 8 to 12 s:", delay >= 8*time.Second && delay <= 12*time.Second)
-	// Output:
-	// a failure: false
-	// a failure: true
-	// order:ship failed: no such order
-	// again in 8 to 12 s: true
 }

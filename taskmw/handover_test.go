@@ -115,56 +115,6 @@ func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 	}
 }
 
-func TestAKilledWorkersHandedOverTaskRunsAgainAlone(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	locks := locktest.Locker(t, q.store())
-	v := q.spawn(t, worker{})
-	id := q.handOver(t, locks, shipTask())
-	if got := v.begun(t); got != id {
-		t.Fatalf("%s has begun", got)
-	}
-	isHeld(t, locks)
-	v.kill()
-	isHeld(t, locks) // for its TTL, as it had come for the hand-off
-	q.expire(t, id)
-	var only exclusive
-	q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
-		defer only.enter(t)()
-		return nil
-	}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, 0))))
-	if info := q.await(t, id, asynq.TaskStateCompleted); only.runs.Load() != 1 {
-		t.Errorf("%d runs: %+v", only.runs.Load(), info)
-	}
-	mustBeFree(t, q)
-}
-
-func TestAHandedOverTaskThatIsRedeliveredDoesNotOverlap(t *testing.T) {
-	t.Parallel()
-	q, d := newQueue(t), newDeaf()
-	locks := locktest.Locker(t, q.store())
-	cfg := q.quick()
-	cfg.ShutdownTimeout = 10 * time.Millisecond
-	first := q.serve(t, cfg, muxOf(d.handler(t), ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	id := q.handOver(t, locks, shipTask())
-	<-d.started
-	first.Shutdown() // abandons the run, and pushes the task back
-	record, runs := recorder()
-	q.serve(t, q.quick(), muxOf(d.handler(t), record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	for range 2 {
-		if r := <-runs; !errors.Is(r.err, taskmw.ErrConflict) {
-			t.Errorf("redelivered while it runs, with a used hand-off: %v", r.err)
-		}
-	}
-	close(d.finish)
-	<-d.ended
-	q.await(t, id, asynq.TaskStateCompleted)
-	if n := d.runs.Load(); n != 2 {
-		t.Errorf("%d runs", n)
-	}
-	mustBeFree(t, q)
-}
-
 func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
@@ -231,6 +181,7 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 	t.Parallel()
 	for what, key := range map[string]func(context.Context, *asynq.Task) (string, error){
 		"a key function that fails":             func(context.Context, *asynq.Task) (string, error) { return "", context.DeadlineExceeded },
+		"a key function that panics":            func(context.Context, *asynq.Task) (string, error) { panic("of a key function") },
 		"a key function that outlasts the task": func(ctx context.Context, _ *asynq.Task) (string, error) { <-ctx.Done(); return "", ctx.Err() },
 	} {
 		t.Run(what, func(t *testing.T) {

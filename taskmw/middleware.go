@@ -92,7 +92,7 @@ func (m *middleware) match(taskType string) *rule {
 var errNotConfigured = errors.New("taskmw: this server has not been configured: " +
 	"call taskmw.Configure(&cfg) on its asynq.Config before asynq.NewServer")
 
-func (m *middleware) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
+func (m *middleware) process(ctx context.Context, t *asynq.Task, next asynq.Handler) (err error) {
 	handoff, handed, err := handoffOf(t)
 	r := m.match(t.Type())
 	switch {
@@ -107,15 +107,18 @@ func (m *middleware) process(ctx context.Context, t *asynq.Task, next asynq.Hand
 	retried, ok := asynq.GetRetryCount(ctx)
 	limit, _ := asynq.GetMaxRetry(ctx)
 	a := &attempt{m: m, rule: r, ctx: ctx, task: t, next: next, handoff: handoff, label: label(t.Type(), id), last: ok && retried >= limit}
+	over := false
+	defer func() { // also if a key function panics
+		// asynq does not bring it again; but a task that it puts back as the server stops has been cancelled, too.
+		if !a.ran && (over || a.last && !errors.Is(ctx.Err(), context.Canceled)) {
+			m.giveBack(ctx, handoff)
+		}
+	}()
 	if ctx.Value(configured{}) == nil {
-		err = errNotConfigured
-	} else {
-		err = a.process()
+		return errNotConfigured
 	}
-	// asynq does not bring it again; but a task that it puts back as the server stops has been cancelled, too.
-	if !a.ran && (err == nil || isFinal(err) || a.last && !errors.Is(ctx.Err(), context.Canceled)) {
-		m.giveBack(ctx, handoff)
-	}
+	err = a.process()
+	over = err == nil || isFinal(err)
 	return err
 }
 
@@ -145,7 +148,6 @@ func (a *attempt) process() error {
 	if out.Reason == adapter.Held && a.last && wait < patience && !a.isTwin(out.Err) {
 		out = a.run(budget(a.ctx))
 	}
-	a.ran = out.Ran()
 	if a.last && errors.Is(out.Err, core.ErrDraining) && !a.ran {
 		<-a.ctx.Done()
 	}
@@ -154,7 +156,10 @@ func (a *attempt) process() error {
 
 // run runs the handler under the names of the task.
 func (a *attempt) run(wait time.Duration) adapter.Outcome {
-	work := func(ctx context.Context) error { return a.next.ProcessTask(ctx, a.task) }
+	work := func(ctx context.Context) error {
+		a.ran = true
+		return a.next.ProcessTask(ctx, a.task)
+	}
 	opts := append(a.rule.scope(a.task), core.WithLabel(a.label), core.WithWait(wait))
 	switch {
 	case a.handoff.Name() != "": // the name is the task's already, so it needs nobody's run

@@ -3,7 +3,6 @@ package taskmw_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -129,13 +128,6 @@ func TestARulesOptionsWinExceptItsLabel(t *testing.T) {
 	}
 	if c := <-store.Granted; c.TTL != time.Minute || c.Label != "task:order:ship:" {
 		t.Errorf("claimed with %s and label %q", c.TTL, c.Label)
-	}
-}
-
-func TestActionsHaveNames(t *testing.T) {
-	t.Parallel()
-	if got := fmt.Sprint(taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce, taskmw.Action(9)); got != "Retry Wait Skip Coalesce Action(9)" {
-		t.Error(got)
 	}
 }
 

@@ -55,29 +55,6 @@ func TestContendingTaskIsRetriedUntilTheNameIsFree(t *testing.T) {
 	}
 }
 
-func TestTasksOfOneKeyNeverOverlapOverManyServers(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	var only exclusive
-	work := func(context.Context, *asynq.Task) error {
-		defer only.enter(t)()
-		return nil
-	}
-	ids := make([]string, 20)
-	for i := range ids {
-		ids[i] = q.enqueue(t, shipTask(), asynq.MaxRetry(1))
-	}
-	for range 3 {
-		q.serve(t, q.quick(), muxOf(work, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	}
-	for _, id := range ids {
-		q.await(t, id, asynq.TaskStateCompleted)
-	}
-	if n := only.runs.Load(); n != 20 {
-		t.Errorf("%d runs", n)
-	}
-}
-
 func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)

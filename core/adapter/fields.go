@@ -5,8 +5,10 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"reflect"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +18,8 @@ import (
 
 // Fields are the sources of a struct by the names of its fields in Go: {OrderID} or {Order.ID}. They are
 // checked against the type when the key is made. Fields are strings, integers, bools, and types that
-// implement [encoding.TextMarshaler], such as a UUID.
+// implement [encoding.TextMarshaler], such as a UUID. Where equal values can have several texts, the type is refused:
+// time.Time, big.Float and json.Number, and what embeds a type of that kind.
 //
 // An empty string, 0 and false are missing values, and so is a nil pointer on the way. A pointer to 0 is a value.
 func Fields[T any]() Sources[*T] {
@@ -36,7 +39,7 @@ func Fields[T any]() Sources[*T] {
 		}
 		if !spelled(at) {
 			return Source[*T]{}, fmt.Errorf("a %v has more than one spelling, or none: there are strings, integers, bools and types "+
-				"that implement encoding.TextMarshaler, except time.Time and json.Number", at)
+				"that implement encoding.TextMarshaler, except time.Time, big.Float, what embeds one, and json.Number", at)
 		}
 		return Typed(func(_ context.Context, req *T) (string, error) { return walk(reflect.ValueOf(req), way) }), nil
 	}
@@ -54,10 +57,10 @@ var marshaler = reflect.TypeFor[encoding.TextMarshaler]()
 // spelled says whether values of a type have one text each.
 func spelled(t reflect.Type) bool {
 	switch t = pointed(t); {
-	case t == reflect.TypeFor[time.Time](), t == reflect.TypeFor[json.Number](): // an instant differs by its location; 42 is 42.0
+	case t == reflect.TypeFor[json.Number](): // 42 is 42.0
 		return false
 	case reflect.PointerTo(t).Implements(marshaler):
-		return true
+		return !ambiguous(t)
 	}
 	switch t.Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -66,6 +69,17 @@ func spelled(t reflect.Type) bool {
 	default:
 		return false
 	}
+}
+
+// ambiguous says of a type with a text that equal values differ in it: an instant by its location, a number by its precision. What
+// embeds such a type, or the interface, has its method. It may have one of its own, but nobody can see that.
+func ambiguous(t reflect.Type) bool {
+	differs := func(t reflect.Type) bool {
+		t = pointed(t)
+		return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[big.Float]() || t.Kind() == reflect.Interface && t.Implements(marshaler)
+	}
+	embeds := func(f reflect.StructField) bool { return f.Anonymous && differs(f.Type) }
+	return differs(t) || t.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(t), embeds)
 }
 
 // Value is the text of a value that has one spelling, as Fields takes it from a struct. Generated code calls it: see package

@@ -1,6 +1,7 @@
 package adapter_test
 
 import (
+	"encoding"
 	"encoding/json"
 	"errors"
 	"math/big"
@@ -46,8 +47,15 @@ type order struct {
 	Items   []string
 	Any     any
 	Literal json.Number
+	Paid    paid
+	Shipped struct{ *paid }
+	Weight  *big.Float
+	Named   struct{ encoding.TextMarshaler }
 	hidden  string
 }
+
+// paid has the text of a time, which differs by its location.
+type paid struct{ time.Time }
 
 func TestFieldsNameTheLockOfAStruct(t *testing.T) {
 	t.Parallel()
@@ -83,6 +91,7 @@ func TestFieldsThatNameNoLockAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
 		"Id": "no exported field", "hidden": "no exported field", "At": "spelling", "Price": "spelling", "Items": "spelling", "Any": "spelling", "Literal": "spelling",
+		"Paid": "spelling", "Shipped": "spelling", "Weight": "spelling", "Named": "spelling",
 		"Line": "spelling", "Next": "spelling", "ID.X": "no struct", "Next.Nothing": "no exported field",
 	} {
 		if _, err := adapter.NewKey("{"+name+"}", adapter.Fields[order]()); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) {

@@ -30,15 +30,6 @@ func NewRule[R any](l *core.Locker, k Key[R], opts ...core.Option) (*Rule[R], er
 	return &Rule[R]{locks, k}, nil
 }
 
-// With is the rule with more options, such as what only a route or a handler knows.
-func (r *Rule[R]) With(opts ...core.Option) (*Rule[R], error) {
-	locks, err := r.locks.With(opts...)
-	if err != nil {
-		return nil, err
-	}
-	return &Rule[R]{locks, r.key}, nil
-}
-
 // Locker has the rule's options as its defaults.
 func (r *Rule[R]) Locker() *core.Locker { return r.locks }
 

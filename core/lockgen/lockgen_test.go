@@ -76,7 +76,7 @@ func (o *orders) List(ctx context.Context) ([]string, error)         { return ni
 
 func locked(t *testing.T) (*core.Locker, *orders, shop.Orders) {
 	t.Helper()
-	locks, err := core.New(memlock.New())
+	locks, err := core.New(memlock.New(), core.WithWait(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestWhatAMethodReturnsAndWhatKeepsItFromRunning(t *testing.T) {
 		"no UUID":             {func() error { return x.Ship(t.Context(), "42") }, core.ErrInvalid},
 		"a float":             {func() error { return x.Float(t.Context(), shop.Refund{Ratio: 0.5}) }, adapter.ErrMisconfigured},
 		"somebody else's": {func() error {
-			return held(t, locks, "orders", func() error { _, _, err := x.Count(ended(t)); return err })
+			return held(t, locks, "orders", func() error { _, _, err := x.Count(t.Context()); return err })
 		}, core.ErrHeld},
 	} {
 		o.names = []string{"it did not run"}
@@ -172,43 +172,34 @@ func held(t *testing.T, locks *core.Locker, name string, f func() error) error {
 	return errors.Join(f(), x.Release(t.Context()))
 }
 
-// ended is a context that lets a call ask once, and wait for nothing.
-func ended(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20_000_000)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 	t.Parallel()
 	const locked = "//holdfast:lock o\n\tG(ctx context.Context) error\n\t"
 	for text, want := range map[string]string{
-		"//holdfast:lock order:{nobody}\n\tF(ctx context.Context, id int) error":                                             `there is no parameter "nobody"`,
-		"//holdfast:lock order:{ctx}\n\tF(ctx context.Context) error":                                                        `there is no parameter "ctx"`,
-		"//holdfast:lock order:{id\n\tF(ctx context.Context, id int) error":                                                  "order:{id",
-		"//holdfast:lock\n\tF(ctx context.Context, id int) error":                                                            "template",
-		"//holdfast:lock o wait=soon\n\tF(ctx context.Context) error":                                                        "such as 2s",
-		"//holdfast:lock o waits=2s\n\tF(ctx context.Context) error":                                                         "there are wait",
-		"//holdfast:lock o limit=many\n\tF(ctx context.Context) error":                                                       "a number",
-		"//holdfast:lock o wait=2s p\n\tF(ctx context.Context) error":                                                        "templates come first",
-		"//holdfast:lock order:{id}\n\tF(id int) error":                                                                      "first parameter",
-		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int) (error, bool)":                                         "last result",
-		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int)":                                                       "last result",
-		"//holdfast:lock order:{_}\n\tF(ctx context.Context, _ int) error":                                                   "no parameter",
-		"//holdfast:lock o\n\tF(ctx context.Context, string int) error":                                                      "rename it",
-		"//holdfast:lock o\n\tF(context context.Context) error":                                                              "rename it",
-		"//holdfast:lock o\n\tF(a, b context.Context) error":                                                                 "one context",
-		"F(ctx context.Context) error":                                                                                       "no method",
-		locked + "B\n}\n\ntype B interface {\n\t//holdfast:lock b\n\tF(ctx context.Context) error":                           "A embeds B",
-		locked + "B[int]\n}\n\ntype B[T any] interface {\n\t//holdfast:lock b\n\tF(ctx context.Context) error":               "A embeds B",
-		locked + "C\n}\n\ntype C interface { B }\n\ntype B interface {\n\t//holdfast:lock b\n\tF(ctx context.Context) error": "A embeds C",
-		locked + "F(ctx context.Context) error //holdfast:lock o":                                                            "stands at no method",
-		locked + "//holdfast:lock o\n\n\tF(ctx context.Context) error":                                                       "stands at no method",
-		locked + "//holdfast:lock o\n\tcontext.Context":                                                                      "stands at no method",
-		locked + "F(ctx context.Context) error\n\t//holdfast:lock o":                                                         "stands at no method",
-		locked + "}\n\n//holdfast:lock o\ntype B interface {":                                                                "stands at no method",
-		"//holdfast:lock o\n\tF(ctx context.Context) (unknown.T, error)":                                                     "package unknown",
+		"//holdfast:lock order:{nobody}\n\tF(ctx context.Context, id int) error":                   `there is no parameter "nobody"`,
+		"//holdfast:lock order:{ctx}\n\tF(ctx context.Context) error":                              `there is no parameter "ctx"`,
+		"//holdfast:lock order:{id\n\tF(ctx context.Context, id int) error":                        "order:{id",
+		"//holdfast:lock\n\tF(ctx context.Context, id int) error":                                  "template",
+		"//holdfast:lock o wait=soon\n\tF(ctx context.Context) error":                              "such as 2s",
+		"//holdfast:lock o waits=2s\n\tF(ctx context.Context) error":                               "there are wait",
+		"//holdfast:lock o limit=many\n\tF(ctx context.Context) error":                             "a number",
+		"//holdfast:lock o wait=2s p\n\tF(ctx context.Context) error":                              "templates come first",
+		"//holdfast:lock order:{id}\n\tF(id int) error":                                            "first parameter",
+		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int) (error, bool)":               "last result",
+		"//holdfast:lock order:{id}\n\tF(ctx context.Context, id int)":                             "last result",
+		"//holdfast:lock order:{_}\n\tF(ctx context.Context, _ int) error":                         "no parameter",
+		"//holdfast:lock o\n\tF(ctx context.Context, string int) error":                            "rename it",
+		"//holdfast:lock o\n\tF(context context.Context) error":                                    "rename it",
+		"//holdfast:lock o\n\tF(a, b context.Context) error":                                       "one context",
+		"F(ctx context.Context) error":                                                             "no method",
+		locked + "B\n}\n\ntype B interface {\n\t//holdfast:lock b\n\tF(ctx context.Context) error": "A embeds an interface",
+		locked + "B[int]\n}\n\ntype B[T any] interface {\n\tF(ctx context.Context) error":          "A embeds an interface",
+		locked + "F(ctx context.Context) error //holdfast:lock o":                                  "stands at no method",
+		locked + "//holdfast:lock o\n\n\tF(ctx context.Context) error":                             "stands at no method",
+		locked + "//holdfast:lock o\n\tcontext.Context":                                            "stands at no method",
+		locked + "F(ctx context.Context) error\n\t//holdfast:lock o":                               "stands at no method",
+		locked + "}\n\n//holdfast:lock o\ntype B interface {":                                      "stands at no method",
+		"//holdfast:lock o\n\tF(ctx context.Context) (unknown.T, error)":                           "package unknown",
 	} {
 		file := filepath.Join(t.TempDir(), "a.go")
 		source := "package a\n\nimport \"context\"\n\ntype A interface {\n\t" + text + "\n}\n"

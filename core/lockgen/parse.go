@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -65,55 +64,10 @@ func parse(file string) (*source, error) {
 			}
 		}
 	}
-	return s, errors.Join(s.stray(), s.embedded())
-}
-
-// embedded says which interface with locks embeds another one, or one that does: what the other one has locks for would run through
-// without.
-func (s *source) embedded() (err error) {
-	locked := make(map[string]bool)
-	for _, d := range s.decorated {
-		locked[d.spec.Name.Name] = true
+	if err := s.stray(); err != nil {
+		return nil, err
 	}
-	for known := -1; known < len(locked) && err == nil; {
-		known = len(locked)
-		ast.Inspect(s.file, func(n ast.Node) bool {
-			spec, _ := n.(*ast.TypeSpec)
-			if spec == nil {
-				return true
-			}
-			t, ok := spec.Type.(*ast.InterfaceType)
-			if !ok {
-				return false
-			}
-			for _, f := range t.Methods.List {
-				if len(f.Names) > 0 || !locked[root(f.Type)] {
-					continue
-				}
-				if slices.ContainsFunc(s.decorated, func(d *decorated) bool { return d.spec == spec }) {
-					err = fmt.Errorf("%s: %s embeds %s, whose locks it would not have: repeat those methods with their comments",
-						s.fset.Position(f.Pos()), spec.Name.Name, root(f.Type))
-				}
-				locked[spec.Name.Name] = true
-			}
-			return false
-		})
-	}
-	return err
-}
-
-// root is the name of a type, without its type arguments.
-func root(t ast.Expr) string {
-	switch t := t.(type) {
-	case *ast.Ident:
-		return t.Name
-	case *ast.IndexExpr:
-		return root(t.X)
-	case *ast.IndexListExpr:
-		return root(t.X)
-	default:
-		return ""
-	}
+	return s, nil
 }
 
 // stray says which comment stands where no lock is made of it: the method that it was meant for would run without.
@@ -154,9 +108,13 @@ func (s *source) decorate(spec *ast.TypeSpec) error {
 		return nil
 	}
 	d := &decorated{spec: spec}
+	var embedded ast.Expr
 	for _, f := range t.Methods.List {
 		signature, ok := f.Type.(*ast.FuncType)
-		if !ok || f.Doc == nil { // an embedded interface passes through
+		if !ok && embedded == nil && !isForeign(f.Type) {
+			embedded = f.Type
+		}
+		if !ok || f.Doc == nil {
 			continue
 		}
 		for _, c := range f.Doc.List {
@@ -171,10 +129,20 @@ func (s *source) decorate(spec *ast.TypeSpec) error {
 			d.methods = append(d.methods, m)
 		}
 	}
-	if len(d.methods) > 0 {
+	switch {
+	case len(d.methods) == 0:
+	case embedded != nil: // it may have locks itself, which its methods would not have here
+		return fmt.Errorf("%s: %s embeds an interface of this package: write its methods out, with their comments", s.fset.Position(embedded.Pos()), spec.Name.Name)
+	default:
 		s.decorated = append(s.decorated, d)
 	}
 	return nil
+}
+
+// isForeign says of an embedded interface that it is another package's. It passes through.
+func isForeign(t ast.Expr) bool {
+	_, ok := t.(*ast.SelectorExpr)
+	return ok
 }
 
 var option = regexp.MustCompile(`^([a-z]+)=(.*)$`)
@@ -227,23 +195,11 @@ func optionCode(word, operation string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: the value is a duration, such as 2s", word)
 	}
-	code := []string{fmt.Sprintf("core.%s(%s)", function, durationCode(d))}
+	code := []string{fmt.Sprintf("core.%s(%d /* %s */)", function, d.Nanoseconds(), value)}
 	if name == "dedup" {
 		code = append(code, fmt.Sprintf("core.WithDedupScope(%q)", operation))
 	}
 	return code, nil
-}
-
-func durationCode(d time.Duration) string {
-	for _, unit := range []struct {
-		is   time.Duration
-		name string
-	}{{time.Hour, "Hour"}, {time.Minute, "Minute"}, {time.Second, "Second"}, {time.Millisecond, "Millisecond"}} {
-		if d%unit.is == 0 {
-			return fmt.Sprintf("%d * time.%s", d/unit.is, unit.name)
-		}
-	}
-	return fmt.Sprintf("time.Duration(%d)", d)
 }
 
 // check says what is wrong with a method that is to have a lock.

@@ -188,7 +188,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	if code, after, body := post(t, "http://"+p.web+"/orders/4/pay"); code != http.StatusServiceUnavailable || after != "1" || !strings.Contains(body, httpmw.TypeUnavailable) {
 		t.Errorf("a new request: %d, Retry-After %q, %s", code, after, body)
 	}
-	if err := refund(5); status.Code(err) != codes.Unavailable || !grpcmw.IsUnavailable(err) {
+	if err := refund(5); status.Code(err) != codes.Unavailable || grpcmw.ReasonOf(err) != grpcmw.ReasonUnavailable {
 		t.Errorf("a new call: %v", err)
 	}
 	if got := <-paid; got != "200 paid" {

@@ -12,8 +12,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/holdfast-go/holdfast/grpcmw"
 )
 
 // own is a handler's error on its way through package grpcmw.
@@ -29,7 +27,7 @@ func (f *further) GRPCStatus() *status.Status {
 }
 
 // asOwn marks a handler's error. nil is none.
-func asOwn(procedure string, err error) error {
+func asOwn(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -38,30 +36,7 @@ func asOwn(procedure string, err error) error {
 			return &further{own{err}}
 		}
 	}
-	return &own{passedOn(procedure, err)}
-}
-
-// passedOn is the refusal of another server that a handler returns. If it was asked for the same procedure, it says that this
-// one's handler did not run, and it has. An interceptor further in may say so.
-func passedOn(procedure string, err error) error {
-	e, ok := errors.AsType[*connect.Error](err)
-	if _, ours := errors.AsType[*refusal](err); ours || !ok {
-		return err
-	}
-	copied, claims := connect.NewError(e.Code(), e.Unwrap()), false
-	for _, d := range e.Details() {
-		v, _ := d.Value() // of a type that is not known here it has none
-		if i, ok := v.(*errdetails.ErrorInfo); ok && i.GetDomain() == grpcmw.Domain && i.GetMetadata()[grpcmw.MethodMetadata] == procedure {
-			delete(i.GetMetadata(), grpcmw.MethodMetadata)
-			claims = true
-			d, _ = connect.NewErrorDetail(i) // which it was
-		}
-		copied.AddDetail(d)
-	}
-	if !claims {
-		return err
-	}
-	return copied // without the other server's headers, as Connect sends it on
+	return &own{err}
 }
 
 // translate turns an answer of package grpcmw into Connect's error. A handler's own error stays what it is.

@@ -48,7 +48,7 @@ func (i *Interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		var resp connect.AnyResponse
 		handler := func(ctx context.Context, _ any) (_ any, err error) {
 			resp, err = next(ctx, req)
-			return nil, asOwn(t.procedure, err)
+			return nil, asOwn(err)
 		}
 		info := &grpc.UnaryServerInfo{FullMethod: t.procedure}
 		_, err := i.rules.Unary()(t.context(ctx, req.Header()), req.Any(), info, handler)
@@ -66,7 +66,7 @@ func (i *Interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		below := &stream{transport: t, ctx: t.context(ctx, conn.RequestHeader()), conn: conn}
 		t.header = below.SetHeader
 		handler := func(_ any, locked grpc.ServerStream) error { //nolint:contextcheck,nolintlint // the lock's is made of ctx; the linter sees it or not
-			return asOwn(t.procedure, next(locked.Context(), &lockedConn{conn, locked})) //nolint:contextcheck,nolintlint // as above
+			return asOwn(next(locked.Context(), &lockedConn{conn, locked})) //nolint:contextcheck,nolintlint // as above
 		}
 		info := &grpc.StreamServerInfo{FullMethod: t.procedure}
 		err := i.rules.Stream()(nil, below, info, handler) // which sets the trailer

@@ -49,29 +49,6 @@ func reason(t *testing.T, err error) (is string, retry time.Duration) {
 	return is, retry
 }
 
-func TestACallHoldsTheLockOfItsMessage(t *testing.T) {
-	t.Parallel()
-	for protocol, opts := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			locks, other := locktest.Two(t)
-			h := connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
-				if locktest.IsFree(t, other, "order:42") {
-					t.Error("free while the handler runs")
-				}
-				return leaseName(ctx, req)
-			}, connectmw.WithLocks(locks, byOrder))
-			res, err := client(serve(t, refund, h), refund, opts...).CallUnary(t.Context(), order(42))
-			if err != nil || res.Msg.GetText() != "order:42" {
-				t.Fatalf("%v, %v", res, err)
-			}
-			if !locktest.IsFree(t, other, "order:42") {
-				t.Error("held after the call")
-			}
-		})
-	}
-}
-
 // A client of gRPC sees no difference between the two servers.
 func TestTheTable(t *testing.T) {
 	t.Parallel()
@@ -115,40 +92,6 @@ func TestAHeldLockTellsHTTPClientsWhenToRetry(t *testing.T) {
 	}
 }
 
-// several is an error as validators have it: a slice, and a struct with one inside.
-type several []string
-
-func (several) Error() string { return "sold out" }
-
-type wrapped struct{ error }
-
-func TestAHandlersErrorMayBeOfATypeThatCannotBeCompared(t *testing.T) {
-	t.Parallel()
-	locks, _ := locktest.Two(t)
-	for _, own := range []error{several{"order.id"}, wrapped{several{"order.id"}}} {
-		for _, rule := range [][]grpcmw.Option{{byOrder, grpcmw.WithMethod(watch, "order:{order.id}")}, nil} {
-			unary := connect.NewUnaryHandler(refund, func(context.Context, *connect.Request[request]) (*connect.Response[reply], error) {
-				return nil, own
-			}, connectmw.WithLocks(locks, rule...))
-			_, err := client(serve(t, refund, unary), refund).CallUnary(t.Context(), order(42))
-			if connect.CodeOf(err) != connect.CodeUnknown || !strings.HasSuffix(err.Error(), "sold out") {
-				t.Errorf("%T became %v", own, err)
-			}
-			stream := connect.NewServerStreamHandler(watch, func(context.Context, *connect.Request[request], *connect.ServerStream[reply]) error {
-				return own
-			}, connectmw.WithLocks(locks, rule...))
-			s, err := client(serve(t, watch, stream), watch).CallServerStream(t.Context(), order(42))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.Receive() || connect.CodeOf(s.Err()) != connect.CodeUnknown || !strings.HasSuffix(s.Err().Error(), "sold out") {
-				t.Errorf("%T on a stream became %v", own, s.Err())
-			}
-			_ = s.Close()
-		}
-	}
-}
-
 func TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn(t *testing.T) {
 	t.Parallel()
 	mine := connect.NewError(connect.CodeResourceExhausted, errors.New("sold out"))
@@ -171,30 +114,6 @@ func TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn(t *testing.T) {
 		_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
 		if connect.CodeOf(err) != code || !errors.Is(seen, want) || code == connect.CodeResourceExhausted && seen != want { //nolint:errorlint // that very error
 			t.Errorf("%v; outside: %v, want %v", err, seen, want)
-		}
-	}
-}
-
-// The other server is another region's, a shard, or the next version of the service. Here the handler has run.
-func TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt(t *testing.T) {
-	t.Parallel()
-	locks, other := locktest.Two(t)
-	locktest.Hold(t, other, "order:42")
-	next := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, connectmw.WithLocks(locks, byOrder))), refund)
-	for _, rule := range [][]grpcmw.Option{{byOrder}, nil} {
-		h := connect.NewUnaryHandler(refund, func(ctx context.Context, _ *connect.Request[request]) (*connect.Response[reply], error) {
-			return next.CallUnary(ctx, order(42))
-		}, connectmw.WithLocks(locktest.Memory(t), rule...))
-		_, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), order(42))
-		if is, retry := reason(t, err); is != grpcmw.ReasonHeld || retry == 0 || connect.CodeOf(err) != connect.CodeAborted {
-			t.Errorf("%v (%s, %s): not as it was", err, is, retry)
-		}
-		e, _ := errors.AsType[*connect.Error](err)
-		for _, d := range e.Details() {
-			v, _ := d.Value()
-			if i, ok := v.(*errdetails.ErrorInfo); ok && i.GetMetadata()[grpcmw.MethodMetadata] != "" {
-				t.Errorf("it claims that no handler ran: %v", i)
-			}
 		}
 	}
 }

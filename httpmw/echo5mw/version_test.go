@@ -3,7 +3,6 @@ package echo5mw_test
 import (
 	"net/http"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -72,79 +71,23 @@ func TestALossBehindAnotherWriterIsAnswered(t *testing.T) {
 	}
 }
 
-// With AutoHandleHEAD, Echo 5.3 and later put a writer of their own in front of the middleware. headWriter does as they,
-// for an Echo without it.
+// With AutoHandleHEAD, Echo 5.3 and later put a writer of their own in front of the middleware.
 func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
 	t.Parallel()
 	var config echo.RouterConfig
 	auto := reflect.ValueOf(&config).Elem().FieldByName("AutoHandleHEAD")
-	if auto.IsValid() {
-		auto.SetBool(true)
-	}
-	e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(config)})
-	get := e.GET
 	if !auto.IsValid() {
-		e.Use(withHeadWriter)
-		get = e.HEAD
+		t.Skip("this version of Echo does not know AutoHandleHEAD")
 	}
+	auto.SetBool(true)
+	e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(config)})
 	locks := locktest.Memory(t)
-	get("/refused", leaseName, echo5mw.Lock(locks, "{query:x|text}"))
-	get("/lost", func(c *echo.Context) error {
-		<-c.Request().Context().Done()
-		return nil
-	}, echo5mw.Lock(locks, "job", short))
-	get("/passes", leaseName, echo5mw.Lock(locks, "report"))
-	for path, want := range map[string]int{
-		"/refused": http.StatusBadRequest, "/lost": http.StatusServiceUnavailable, "/passes": http.StatusOK,
-	} {
-		w := mwtest.Call(t, e, http.MethodHead, path)
-		problem := strings.HasPrefix(w.Header().Get("Content-Type"), "application/problem+json")
-		if w.Code != want || problem != (want != http.StatusOK) || w.Body.Len() > 0 {
+	e.GET("/refused", leaseName, echo5mw.Lock(locks, "{query:x|text}"))
+	e.GET("/passes", leaseName, echo5mw.Lock(locks, "report"))
+	for path, want := range map[string]int{"/refused": http.StatusBadRequest, "/passes": http.StatusOK} {
+		if w := mwtest.Call(t, e, http.MethodHead, path); w.Code != want || w.Body.Len() > 0 {
 			t.Errorf("%s: answered %d %v %s, want %d", path, w.Code, w.Header(), w.Body, want)
 		}
-	}
-}
-
-// headWriter keeps a status until the handler has returned, and drops the body.
-type headWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *headWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *headWriter) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return len(b), nil
-}
-
-func (w *headWriter) WriteHeader(code int) {
-	if w.status != 0 {
-		return
-	}
-	w.status = code
-	if r, err := echo.UnwrapResponse(w.ResponseWriter); err == nil {
-		r.Committed = true
-	}
-}
-
-func withHeadWriter(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c *echo.Context) error {
-		outer := c.Response()
-		w := &headWriter{ResponseWriter: outer}
-		c.SetResponse(w)
-		defer c.SetResponse(outer)
-		err := next(c)
-		if w.status == 0 {
-			return err
-		}
-		r, unwrapErr := echo.UnwrapResponse(outer)
-		if unwrapErr != nil {
-			return unwrapErr
-		}
-		r.Committed = false
-		outer.WriteHeader(w.status)
-		return err
 	}
 }
 

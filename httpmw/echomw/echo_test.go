@@ -8,11 +8,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest/echotest"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestTheTable(t *testing.T) {
@@ -59,24 +57,4 @@ func serve(a app) http.Handler {
 		e.HTTPErrorHandler = func(err error, c echo.Context) { a.OnError(c, err) }
 	}
 	return e
-}
-
-// Echo parses the query once, so what middleware outside does to the URL later is not what handlers read.
-func TestAQueryIsWhatEchoHasMadeOfIt(t *testing.T) {
-	t.Parallel()
-	rewrite := func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			_ = c.QueryParam("id")
-			c.Request().URL.RawQuery = "id=43"
-			return next(c)
-		}
-	}
-	e := echo.New()
-	e.POST("/plain", func(c echo.Context) error {
-		x, _ := core.FromContext(c.Request().Context())
-		return c.String(http.StatusOK, c.QueryParam("id")+" under "+x.Name())
-	}, rewrite, echomw.Lock(locktest.Memory(t), "order:{query:id|int}"))
-	if w := mwtest.Call(t, e, http.MethodPost, "/plain?id=42"); w.Body.String() != "42 under order:42" {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
 }

@@ -41,7 +41,7 @@ func ExampleLock() {
 	post(e, "/orders/42/pay")
 	// Output:
 	// 200 paid under the lock order:42
-	// 409 {"type":"https://holdfast-go.github.io/problems/already-processed","title":"Already processed","status":409,"detail":"An earlier request has done this already. This one was not started."}
+	// 409 {"type":"https://holdfast-go.github.io/problems/already-processed","title":"Already processed","status":409,"detail":"An earlier request has done this already. This request was not started."}
 }
 
 // One client says two things. The lock is for what the handler gets.

@@ -67,6 +67,6 @@ func Example() {
 	// Output:
 	// 204  /orders/42/pay
 	// 200 shipped /orders/42/ship
-	// 409 {"type":"https://holdfast-go.github.io/problems/already-processed","title":"Already processed","status":409,"detail":"An earlier request has done this already. This one was not started."} /orders/42/ship
-	// 400 {"type":"https://holdfast-go.github.io/problems/invalid-key","title":"Resource is not identified","status":400,"detail":"The request has no value for {OrderID}, which says which resource it is for. It was not started.","source":"OrderID","reason":"missing"} /pay
+	// 409 {"type":"https://holdfast-go.github.io/problems/already-processed","title":"Already processed","status":409,"detail":"An earlier request has done this already. This request was not started."} /orders/42/ship
+	// 400 {"type":"https://holdfast-go.github.io/problems/invalid-key","title":"Resource is not identified","status":400,"detail":"The request has no value for {OrderID}, which says which resource it is for. This request was not started.","source":"OrderID","reason":"missing"} /pay
 }

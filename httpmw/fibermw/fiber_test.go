@@ -296,7 +296,6 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 	}
 }
 
-// The text of such an error has a name and a label, and Fiber's default ErrorHandler sends it.
 // Handlers read what c.Body makes of it, which can be another order than the bytes that were sent.
 func TestABodyThatIsDecodedForTheHandlerNamesNothing(t *testing.T) {
 	t.Parallel()
@@ -326,6 +325,7 @@ func TestABodyThatIsDecodedForTheHandlerNamesNothing(t *testing.T) {
 	}
 }
 
+// The text of such an error has a name and a label, and Fiber's default ErrorHandler sends it.
 func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 	t.Parallel()
 	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}

@@ -2,15 +2,8 @@ package idempotency
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
-	"maps"
-	"mime/multipart"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -54,56 +47,16 @@ var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Ov
 // fingerprint is that of what the client asked for, before a router or [http.StripPrefix] has rewritten it.
 // The body is put back as far as it was read.
 func fingerprint(r *http.Request, limit int64) (asked string, body []byte, err error) {
-	form, err := parsedForm(r)
-	if err != nil {
-		return "", nil, err
-	}
-	if body, err = (&rule.HTTP{R: r}).Body(limit); err != nil { // it is empty if the form was parsed
+	if body, err = (&rule.HTTP{R: r}).Body(limit); err != nil {
 		return "", nil, err
 	}
 	said := r.ContentLength > 0 || r.ContentLength < 0 && r.Header.Get("Content-Type") != "" // there was a body, perhaps in chunks
-	gone := len(body) == 0 && said
-	if m := r.MultipartForm; gone && len(r.PostForm) == 0 && (m == nil || len(m.Value)+len(m.File) == 0) {
+	if said && len(body) == 0 {
 		return "", nil, errRead
 	}
 	parts := []string{r.Method, r.Host, cmp.Or(r.RequestURI, r.URL.RequestURI()), r.Header.Get("Content-Type"), string(body)}
 	for _, name := range overrides {
 		parts = append(parts, r.Header.Get(name))
 	}
-	return hash(append(parts, form...)...), body, nil
-}
-
-// parsedForm is what middleware outside has made of a body: it has read it, so that only the form
-// tells one request from another.
-func parsedForm(r *http.Request) ([]string, error) {
-	if len(r.PostForm) == 0 && r.MultipartForm == nil {
-		return nil, nil
-	}
-	parts := []string{r.PostForm.Encode()} // sorted
-	if r.MultipartForm == nil {
-		return parts, nil
-	}
-	parts = append(parts, url.Values(r.MultipartForm.Value).Encode())
-	for _, field := range slices.Sorted(maps.Keys(r.MultipartForm.File)) {
-		for _, file := range r.MultipartForm.File[field] {
-			sum, err := fileSum(file)
-			if err != nil {
-				return nil, fmt.Errorf("%w: a file of the form could not be read", core.ErrInvalid)
-			}
-			parts = append(parts, field, file.Filename, url.Values(file.Header).Encode(), sum)
-		}
-	}
-	return parts, nil
-}
-
-// fileSum hashes a file piece by piece: it may be a large one, on disk.
-func fileSum(file *multipart.FileHeader) (string, error) {
-	f, err := file.Open()
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), err
+	return hash(parts...), body, nil
 }

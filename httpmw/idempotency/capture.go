@@ -9,7 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
 )
 
 // kept is an answer as a store has it.
@@ -86,7 +87,7 @@ func replace(to, from http.Header) {
 }
 
 // capture holds an answer back until it is kept, up to a limit: who has got an answer gets it again.
-// A flushed or larger one is sent as it comes.
+// A flushed or larger one, or one with trailers, is sent as it comes.
 type capture struct {
 	to    http.ResponseWriter
 	limit int64
@@ -98,7 +99,6 @@ type capture struct {
 	body      []byte
 	committed bool // it is sent as it comes
 	cut       bool // body is not all of it
-	hijacked  bool
 }
 
 // Header returns the headers for the handler: as without the middleware it sees, replaces and removes those from outside.
@@ -117,53 +117,26 @@ func (c *capture) Header() http.Header {
 
 func (c *capture) WriteHeader(status int) {
 	switch {
-	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
-		outside := c.to.Header().Clone()
-		replace(c.to.Header(), c.header)
-		c.to.WriteHeader(status) // informational: the client still waits for the real one
-		if !c.committed {
-			replace(c.to.Header(), outside) // which may not be the handler's
-		}
+	case status < http.StatusOK && status != http.StatusSwitchingProtocols: // informational, and nothing is sent yet
 	case c.status == 0:
-		c.begin(status)
 		if c.committed { // nothing was written in time: it is a framework's answer to an error
 			c.to.WriteHeader(status)
 		}
+		c.begin(status)
 	}
 }
 
-func (c *capture) begin(status int) { c.status, c.begun = status, c.header.Clone() }
-
-// headers are those of the answer. Trailers are set after its body.
-func (c *capture) headers() http.Header {
-	if c.status == 0 || c.header == nil {
-		return c.header
+func (c *capture) begin(status int) {
+	c.status, c.begun = status, c.header.Clone()
+	if c.begun["Trailer"] != nil { // which come after the body
+		c.cut = true
+		c.commit()
 	}
-	all := make(http.Header, len(c.header))
-	maps.Copy(all, c.begun)
-	for name, values := range c.header {
-		if strings.HasPrefix(name, http.TrailerPrefix) || declared(c.begun["Trailer"], name) {
-			all[name] = values
-		}
-	}
-	return all
-}
-
-// declared says whether one of the lists of a Trailer header has the name.
-func declared(trailers []string, name string) bool {
-	return slices.ContainsFunc(trailers, func(list string) bool {
-		return slices.ContainsFunc(strings.Split(list, ","), func(one string) bool {
-			return http.CanonicalHeaderKey(strings.TrimSpace(one)) == name
-		})
-	})
 }
 
 func (c *capture) Write(p []byte) (int, error) {
-	switch c.status {
-	case 0:
+	if c.status == 0 {
 		c.begin(http.StatusOK)
-	case http.StatusNoContent, http.StatusNotModified:
-		return 0, http.ErrBodyNotAllowed // as net/http's writer says
 	}
 	if !c.committed && int64(len(c.body)+len(p)) > c.limit {
 		c.cut = true
@@ -189,38 +162,29 @@ func (c *capture) FlushError() error {
 	return http.NewResponseController(c.to).Flush()
 }
 
-// Hijack implements http.Hijacker. Nothing of a hijacked connection is kept.
+// Hijack is refused: nobody could keep what goes over a connection, nor give it again.
 func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if c.status != 0 { // net/http sends it before
-		c.cut = true // more may follow
-		c.commit()
-	}
-	conn, rw, err := http.NewResponseController(c.to).Hijack()
-	c.hijacked = c.hijacked || err == nil
-	return conn, rw, err
+	return nil, nil, fmt.Errorf("an answer to an Idempotency-Key: %w", http.ErrNotSupported)
 }
 
 // CloseNotify implements http.CloseNotifier, without which gin's c.Stream panics.
-func (c *capture) CloseNotify() <-chan bool {
-	if n, ok := c.to.(http.CloseNotifier); ok { //nolint:staticcheck // SA1019: handlers that still use it go on working
-		return n.CloseNotify()
-	}
-	return make(chan bool) // nobody knows
-}
+func (c *capture) CloseNotify() <-chan bool { return observe.CloseNotify(c.to) }
 
 // Unwrap is for http.ResponseController, which sets deadlines.
 func (c *capture) Unwrap() http.ResponseWriter { return c.to }
 
 // commit sends what was held back.
 func (c *capture) commit() {
-	if c.committed || c.hijacked {
+	if c.committed {
 		return
 	}
 	c.committed = true
-	replace(c.to.Header(), c.headers())
-	if c.status != 0 {
-		c.to.WriteHeader(c.status)
+	if c.status == 0 {
+		replace(c.to.Header(), c.header)
+		return
 	}
+	replace(c.to.Header(), c.begun)
+	c.to.WriteHeader(c.status)
 	if len(c.body) > 0 {
 		_, _ = c.to.Write(c.body) // it fails if the client has gone
 	}
@@ -228,7 +192,7 @@ func (c *capture) commit() {
 
 // bare says that the answer is a 200 and nothing else.
 func (c *capture) bare() bool {
-	return c.status == http.StatusOK && len(c.body) == 0 && len(changed(c.found, c.header)) == 0 && !c.cut
+	return c.status == http.StatusOK && len(c.body) == 0 && len(changed(c.found, c.begun)) == 0 && !c.cut
 }
 
 // torn says that the body is not what the handler had announced, such as one that it copies from an
@@ -245,7 +209,7 @@ func (c *capture) torn() bool {
 func (c *capture) answer(fingerprint string) *kept {
 	a := &kept{Fingerprint: fingerprint, Status: c.status, Whole: !c.cut}
 	if a.Whole {
-		a.Header, a.Body = changed(c.found, c.headers()), c.body
+		a.Header, a.Body = changed(c.found, c.begun), c.body
 		for _, own := range []string{"Date", "Connection", "Transfer-Encoding"} {
 			delete(a.Header, own)
 		}

@@ -9,10 +9,10 @@
 //	the first one has been answered  the same answer, with Idempotent-Replayed: true
 //	it still runs                    409, type held; Retry-After
 //	it asked for something else      422: another method, host, URL or body
-//	it failed with 5xx, or crashed   it runs again; also if it wrote neither status nor body
+//	it failed, or crashed            it runs again: 5xx, 408, 409, 423, 425, 429, 499, or neither status nor body
 //	lock service or store silent     503; it does not run
 //
-// Put it inside authentication and outside a lock of package httpmw. It is at-least-once: a process that dies after the
+// Nothing is hijacked behind it. Put it inside authentication and outside a lock of package httpmw. It is at-least-once: a process that dies after the
 // work and before the answer is kept lets a repeat run again. The page docs/guides/idempotency.md compares it
 // with others.
 package idempotency
@@ -92,19 +92,12 @@ type Config struct {
 	// other methods are idempotent by themselves.
 	Applies func(*http.Request) bool
 
-	// Keep says of a status whether the answer is kept. Others are given once, and a repeat runs again.
-	// The default, nil, is every status below 500 except those that ask for another try: 408, 409, 423,
-	// 425, 429 and 499. 5xx is never kept, and neither is an answer without status and body: a handler
-	// that returns an error to its framework, or gives up, writes nothing. If the client has gone, a 200
-	// without header and body is the same.
-	Keep func(status int) bool
-
 	// MaxBody limits the body of a request with a key, which is read before the handler runs. A larger
 	// one is answered with 413. Zero means 1 MiB, the default.
 	MaxBody int64
 
 	// MaxAnswer limits how many bytes of an answer are kept. A repeat of a request with a larger answer,
-	// or one that was flushed, gets 409, type already-processed. Zero means 1 MiB, the default.
+	// or one that was flushed or has trailers, gets 409, type already-processed. Zero means 1 MiB, the default.
 	MaxAnswer int64
 
 	// Options are those of the lock, which is exclusive whatever they say. By default the middleware
@@ -256,7 +249,7 @@ func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *h
 		return nil
 	})
 	switch {
-	case ran && (out.Reason != adapter.Lost || c.committed || c.hijacked):
+	case ran && (out.Reason != adapter.Lost || c.committed):
 		c.commit()
 		return nil
 	case !ran && out.Ran():
@@ -294,7 +287,7 @@ func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identit
 }
 
 var (
-	errNotKept = errors.New("the answer was too large to be kept, or flushed")
+	errNotKept = errors.New("the answer was too large to be kept, flushed, or had trailers")
 	errNothing = errors.New("the handler wrote neither a status nor a body")
 	errTorn    = errors.New("the body is not as long as its Content-Length says")
 )
@@ -323,9 +316,6 @@ func reused() *httpmw.Problem {
 
 // keep saves the answer, still under the lock: a repeat finds the one or the other.
 func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
-	if c.hijacked {
-		return
-	}
 	ctx := r.Context()
 	var err error
 	switch {
@@ -333,7 +323,7 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 		// To net/http that is an empty 200, and gin says so itself. But it is also what remains of a handler
 		// whose framework writes its error later, and of one that has given up because its client is gone.
 		err = errNothing
-	case !h.keeps(c.status):
+	case !keeps(c.status):
 	case r.Method != http.MethodHead && c.torn():
 		err = errTorn
 	default:
@@ -350,17 +340,12 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 
 func (h *idempotent) log() *slog.Logger { return cmp.Or(h.Logger, slog.Default()) }
 
-func (h *idempotent) keeps(status int) bool {
-	if status < http.StatusOK || status >= http.StatusInternalServerError {
-		return false
-	}
-	if h.Keep != nil {
-		return h.Keep(status)
-	}
+// keeps says of a status that it is an answer, and no request for another try.
+func keeps(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests,
 		statusClientClosed:
 		return false
 	}
-	return true
+	return status >= http.StatusOK && status < http.StatusInternalServerError
 }

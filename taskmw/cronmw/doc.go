@@ -1,4 +1,4 @@
-// Package cronmw has schedulers on many nodes run each job once: gocron v2, by its Locker or its Elector, and
+// Package cronmw has schedulers on many nodes run each job once: gocron v2, by its Locker, and
 // robfig/cron v3, by a JobWrapper.
 //
 //	locker, err := cronmw.NewLocker(locks, "cron:{job}", core.WithMinHold(50*time.Second))

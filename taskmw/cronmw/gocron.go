@@ -2,9 +2,7 @@ package cronmw
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -66,48 +64,3 @@ type run struct{ lease *core.Lease }
 // Unlock implements gocron.Lock. It returns core.ErrLost if the lock was lost while the job ran. The lease has
 // no dedup window, so the nil, which says nothing of the job, leaves no marker.
 func (r run) Unlock(ctx context.Context) error { return r.lease.Finish(ctx, nil) }
-
-// ErrNotLeader is what [Elector.IsLeader] returns in all processes but one, and in all of them while the lock service
-// does not answer.
-var ErrNotLeader = errors.New("cronmw: this process is not the leader")
-
-// Elector is a [gocron.Elector]: one process runs all jobs, until it stops or loses its lease. Start Run in
-// a goroutine of your own, next to the scheduler.
-type Elector struct {
-	locks *core.Locker
-	name  string
-	lease atomic.Pointer[core.Lease] // nil: not the leader
-}
-
-var _ gocron.Elector = (*Elector)(nil)
-
-// NewElector returns an Elector for the leadership of a name. What cannot work is [core.ErrInvalid].
-func NewElector(l *core.Locker, name string, opts ...core.Option) (*Elector, error) {
-	if err := key.CheckName(name); err != nil {
-		return nil, fmt.Errorf("cronmw: %w", err)
-	}
-	locks, err := l.With(append([]core.Option{core.WithTemplate(name)}, opts...)...)
-	if err != nil {
-		return nil, fmt.Errorf("cronmw: %w", err)
-	}
-	return &Elector{locks: locks, name: name}, nil
-}
-
-// Run campaigns until ctx ends, as [core.Locker.Campaign] does.
-func (e *Elector) Run(ctx context.Context) error {
-	return e.locks.Campaign(ctx, e.name, func(ctx context.Context) error {
-		lease, _ := core.FromContext(ctx)
-		e.lease.Store(lease)
-		defer e.lease.Store(nil)
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})
-}
-
-// IsLeader implements gocron.Elector. It asks nobody.
-func (e *Elector) IsLeader(context.Context) error {
-	if lease := e.lease.Load(); lease == nil || lease.Err() != nil {
-		return ErrNotLeader
-	}
-	return nil
-}

@@ -1,10 +1,7 @@
 package cronmw_test
 
 import (
-	"context"
 	"errors"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
@@ -117,56 +113,6 @@ func TestALockersKeyHasOneSource(t *testing.T) {
 	for _, template := range []string{"cron:{job", "cron", "cron:{a}:{b}"} {
 		if _, err := cronmw.NewLocker(locktest.Memory(t), template); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s: %v", template, err)
-		}
-	}
-}
-
-func TestOneSchedulerIsTheLeaderAndTheNextOneFollows(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	var electors []*cronmw.Elector
-	var stop []func()
-	for range 2 {
-		locks, err := core.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := cronmw.NewElector(locks, "scheduler")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.IsLeader(t.Context()); !errors.Is(err, cronmw.ErrNotLeader) {
-			t.Errorf("before the campaign: %v", err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		over := make(chan error, 1)
-		go func() { over <- e.Run(ctx) }()
-		electors = append(electors, e)
-		stop = append(stop, sync.OnceFunc(func() {
-			cancel()
-			if err := <-over; !errors.Is(err, context.Canceled) {
-				t.Errorf("a campaign that was stopped: %v", err)
-			}
-			_ = locks.Close(context.WithoutCancel(t.Context()))
-		}))
-		t.Cleanup(stop[len(stop)-1])
-		eventually(t, func() bool { return electors[0].IsLeader(t.Context()) == nil })
-	}
-	if err := electors[1].IsLeader(t.Context()); !errors.Is(err, cronmw.ErrNotLeader) {
-		t.Errorf("two leaders: %v", err)
-	}
-	stop[0]()
-	if electors[0].IsLeader(t.Context()) == nil {
-		t.Error("a leader that has stopped")
-	}
-	eventually(t, func() bool { return electors[1].IsLeader(t.Context()) == nil })
-}
-
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatal("it never was")
 		}
 	}
 }

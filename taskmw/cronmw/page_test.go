@@ -30,15 +30,6 @@ func withLocker(locks *core.Locker) (gocron.Scheduler, error) {
 	return gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 }
 
-func withElector(ctx context.Context, locks *core.Locker) (gocron.Scheduler, error) {
-	elector, err := cronmw.NewElector(locks, "scheduler")
-	if err != nil {
-		return nil, err
-	}
-	go func() { _ = elector.Run(ctx) }() // until ctx ends
-	return gocron.NewScheduler(gocron.WithDistributedElector(elector))
-}
-
 func TestTheCodeOfThePageWorks(t *testing.T) {
 	t.Parallel()
 	locks := locktest.Memory(t)
@@ -50,15 +41,7 @@ func TestTheCodeOfThePageWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	byElector, err := withElector(ctx, locks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []gocron.Scheduler{byLocker, byElector} {
-		if err := s.Shutdown(); err != nil {
-			t.Error(err)
-		}
+	if err := byLocker.Shutdown(); err != nil {
+		t.Error(err)
 	}
 }

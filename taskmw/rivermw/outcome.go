@@ -16,8 +16,10 @@ import (
 // settled is what River is told of a job.
 func (m *middleware) settled(ctx context.Context, job *rivertype.JobRow, out adapter.Outcome) error {
 	switch out.Reason {
-	case adapter.Lost:
-		return &lostError{out.Join()}
+	case adapter.Lost: // a verdict is no more to be trusted than success would be
+		if isVerdict(out.Own) {
+			return fmt.Errorf("%w: %s", out.Err, out.Own) //nolint:errorlint // without its finality
+		}
 	case adapter.Duplicate:
 		m.unrun(ctx, job)
 		return nil
@@ -42,23 +44,9 @@ func (m *middleware) unrun(ctx context.Context, job *rivertype.JobRow) {
 		slog.String("kind", job.Kind), slog.String("queue", job.Queue), slog.Int64("id", job.ID))
 }
 
-// lostError is a worker's verdict without its finality: with a lost lease it is no more to be trusted than success.
-type lostError struct{ err error }
-
-func (e *lostError) Error() string { return e.err.Error() }
-
-func (e *lostError) Is(target error) bool {
-	switch target.(type) {
-	case *rivertype.JobCancelError, *rivertype.JobSnoozeError:
-		return false
-	}
-	return errors.Is(e.err, target)
-}
-
-func (e *lostError) As(target any) bool {
-	switch target.(type) {
-	case **rivertype.JobCancelError, **rivertype.JobSnoozeError:
-		return false
-	}
-	return errors.As(e.err, target)
+// isVerdict says that River does not try a job again after err, or not by its policy.
+func isVerdict(err error) bool {
+	_, cancelled := errors.AsType[*rivertype.JobCancelError](err)
+	_, snoozed := errors.AsType[*rivertype.JobSnoozeError](err)
+	return cancelled || snoozed
 }

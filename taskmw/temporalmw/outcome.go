@@ -3,6 +3,7 @@ package temporalmw
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -44,7 +45,10 @@ func refused(ctx context.Context, out adapter.Outcome) error {
 		}
 		return context.DeadlineExceeded
 	case adapter.Lost: // it decides nothing: neither its result counts, nor that its error is final
-		cause := &undecided{out.Join()}
+		cause := out.Join()
+		if temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled) { // the SDK would report that instead
+			cause = fmt.Errorf("%w: %s", out.Err, out.Own) //nolint:errorlint // without the cancellation
+		}
 		return failure(ctx, "the lock was lost while the activity ran", TypeLost, cause, temporal.ApplicationErrorOptions{})
 	case adapter.Stopping: // the next attempt may be another worker's
 		return failure(ctx, "the worker is about to stop", TypeUnavailable, out.Err, temporal.ApplicationErrorOptions{})
@@ -64,23 +68,6 @@ func keyless(ctx context.Context, err error) error {
 		message += ": {" + source.Source + "} is " + source.Reason()
 	}
 	return failure(ctx, message, TypeKey, err, temporal.ApplicationErrorOptions{NonRetryable: true})
-}
-
-// undecided is what a loss was joined with, but no cancellation: the SDK would find it and report that instead of the
-// loss, and a worker that stops cancels activities whose cancellation the server has not asked for.
-type undecided struct{ err error }
-
-func (u *undecided) Error() string { return u.err.Error() }
-
-func (u *undecided) Is(target error) bool {
-	return target != context.Canceled && errors.Is(u.err, target)
-}
-
-func (u *undecided) As(target any) bool {
-	if _, cancelled := target.(**temporal.CanceledError); cancelled {
-		return false
-	}
-	return errors.As(u.err, target)
 }
 
 func failure(ctx context.Context, message, kind string, cause error, options temporal.ApplicationErrorOptions) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -68,25 +67,20 @@ func newMiddleware(l *core.Locker, k adapter.Key[*message.Message], opts []core.
 // lock is a rule made ready.
 type lock struct {
 	rule   *adapter.Rule[*message.Message]
-	scoped bool     // a dedup marker's scope is the handler
-	known  sync.Map // handler → *adapter.Rule[*message.Message]
+	scoped bool // a dedup marker's scope is the handler
 }
 
 func (d *lock) handle(msg *message.Message, next message.HandlerFunc) (produced []*message.Message, err error) {
 	outside := msg.Context()
 	defer msg.SetContext(outside) // also if the handler panics
-	rule, err := d.forHandler(message.HandlerNameFromCtx(outside))
-	if err != nil {
-		return nil, err
-	}
-	var own error // the handler's
-	out := rule.Run(outside, msg, func(ctx context.Context) error {
+	var own error                 // the handler's
+	out := d.rule.Run(outside, msg, func(ctx context.Context) error {
 		msg.SetContext(ctx)
 		if produced, own = next(msg); own == nil && len(produced) > 0 {
 			return errUnpublished // the router may fail to, and then the message has to be handled again
 		}
 		return own
-	})
+	}, d.ofHandler(message.HandlerNameFromCtx(outside))...)
 	switch out.Reason {
 	case adapter.Done:
 		return produced, own // as the handler returned them
@@ -104,24 +98,16 @@ func (d *lock) handle(msg *message.Message, next message.HandlerFunc) (produced 
 // errUnpublished leaves no dedup marker.
 var errUnpublished = errors.New("what the handler returned is not published yet")
 
-// forHandler is the rule with what only a message says: the handler's name, empty without a router. It is a part
-// of the holder's label, and the scope of a dedup marker unless somebody has chosen another one.
-func (d *lock) forHandler(name string) (*adapter.Rule[*message.Message], error) {
-	if name == "" {
-		return d.rule, nil
+// ofHandler is what only a message says: the handler's name, empty without a router. It is a part of the holder's label, and the
+// scope of a dedup marker unless somebody has chosen another one.
+func (d *lock) ofHandler(name string) (opts []core.Option) {
+	if name != "" {
+		opts = append(opts, core.WithOperation(name))
 	}
-	if r, ok := d.known.Load(name); ok {
-		return r.(*adapter.Rule[*message.Message]), nil //nolint:forcetypeassert // it has no other values
-	}
-	opts := []core.Option{core.WithOperation(name)}
-	if d.scoped {
+	if name != "" && d.scoped {
 		opts = append(opts, core.WithDedupScope(name))
 	}
-	r, err := d.rule.With(opts...)
-	if err == nil {
-		d.known.Store(name, r)
-	}
-	return r, err
+	return opts
 }
 
 func keyless(err error) error {

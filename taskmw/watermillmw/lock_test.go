@@ -68,14 +68,45 @@ func TestTheTable(t *testing.T) {
 	})
 }
 
-func TestDedupIsOfAHandler(t *testing.T) {
-	t.Parallel()
-	lock := watermillmw.Lock(locktest.Memory(t), "order:{id}", core.WithDedup(time.Hour))
-	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
+// newRouter returns a router; run starts it, until the test ends.
+func newRouter(t *testing.T) (router *message.Router, run func()) {
+	t.Helper()
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return router, func() {
+		over := make(chan error, 1)
+		go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
+		t.Cleanup(func() {
+			if err := errors.Join(router.Close(), <-over); err != nil {
+				t.Error(err)
+			}
+		})
+		<-router.Running()
+	}
+}
+
+func newPubSub(t *testing.T) *gochannel.GoChannel {
+	t.Helper()
+	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
+	t.Cleanup(func() { _ = pubsub.Close() })
+	return pubsub
+}
+
+// publish sends a message about order 42.
+func publish(t *testing.T, pubsub *gochannel.GoChannel) {
+	t.Helper()
+	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDedupIsOfAHandler(t *testing.T) {
+	t.Parallel()
+	lock := watermillmw.Lock(locktest.Memory(t), "order:{id}", core.WithDedup(time.Hour))
+	pubsub := newPubSub(t)
+	router, run := newRouter(t)
 	handled := make(chan string, 2)
 	for _, name := range []string{"pay", "ship"} { // each has the message
 		router.AddNoPublisherHandler(name, "orders", pubsub, func(msg *message.Message) error {
@@ -88,21 +119,14 @@ func TestDedupIsOfAHandler(t *testing.T) {
 			}
 		}, lock)
 	}
-	over := make(chan error, 1)
-	go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
-	<-router.Running()
-	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
-		t.Fatal(err)
-	}
+	run()
+	publish(t, pubsub)
 	got := map[string]int{}
 	for got[""] < 2 {
 		got[<-handled]++
 	}
 	if got["pay"] != 1 || got["ship"] != 1 {
 		t.Errorf("handled %v", got)
-	}
-	if err := errors.Join(router.Close(), <-over, pubsub.Close()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -128,11 +152,8 @@ func (*flaky) Close() error { return nil }
 // The router publishes after the release, and the broker brings the message back if that fails.
 func TestAMessageWhoseResultIsNotPublishedIsHandledAgain(t *testing.T) {
 	t.Parallel()
-	pubsub, out := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{}), &flaky{published: make(chan string, 1)}
-	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pubsub, out := newPubSub(t), &flaky{published: make(chan string, 1)}
+	router, run := newRouter(t)
 	deliveries := make(chan error, 2) // each delivery that comes out of the lock
 	router.AddHandler("ship", "orders", pubsub, "shipped", out, func(*message.Message) ([]*message.Message, error) {
 		return []*message.Message{message.NewMessage("m-2", nil)}, nil
@@ -149,17 +170,8 @@ func TestAMessageWhoseResultIsNotPublishedIsHandledAgain(t *testing.T) {
 		},
 		watermillmw.Lock(locktest.Memory(t), "order:{id}", core.WithDedup(time.Hour)),
 	)
-	over := make(chan error, 1)
-	go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
-	t.Cleanup(func() {
-		if err := errors.Join(router.Close(), <-over, pubsub.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	<-router.Running()
-	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
-		t.Fatal(err)
-	}
+	run()
+	publish(t, pubsub)
 	for range 2 {
 		if err := <-deliveries; err != nil {
 			t.Fatalf("acknowledged, and its result was never published: %v", err)
@@ -175,14 +187,11 @@ func TestARedeliveredMessageIsHandledOnce(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
 	other := locktest.Locker(t, store)
-	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
+	pubsub := newPubSub(t)
 	handled := make(chan string, 2)
 	acknowledged := make(chan struct{}, 2)
 	for range 2 {
-		router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		router, run := newRouter(t)
 		router.AddNoPublisherHandler("ship", "orders", pubsub, func(msg *message.Message) error {
 			x, _ := core.FromContext(msg.Context())
 			_, err := other.TryAcquire(msg.Context(), x.Name())
@@ -204,18 +213,9 @@ func TestARedeliveredMessageIsHandledOnce(t *testing.T) {
 			},
 			watermillmw.Lock(locktest.Locker(t, store), "order:{id}", core.WithDedup(time.Hour)),
 		)
-		over := make(chan error, 1)
-		go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
-		t.Cleanup(func() {
-			if err := errors.Join(router.Close(), <-over); err != nil {
-				t.Error(err)
-			}
-		})
-		<-router.Running()
+		run()
 	}
-	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, pubsub)
 	for range 2 {
 		<-acknowledged
 	}

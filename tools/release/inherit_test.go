@@ -11,14 +11,11 @@ import (
 // compiled is what the packages of the root module are compiled with, by package: a user inherits no more than
 // that of those that are imported. Packages that are not here are compiled with the standard library alone.
 var compiled = map[string]string{
-	"core/redislock":     "github.com/cespare/xxhash/v2 github.com/redis/go-redis/v9 go.uber.org/atomic",
-	"core/telemetry":     "github.com/go-logr/logr github.com/go-logr/stdr go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/trace",
-	"httpmw":             "github.com/felixge/httpsnoop",
-	"httpmw/idempotency": "github.com/felixge/httpsnoop",
-	"httpmw/sqlstore":    "github.com/felixge/httpsnoop",
-	"httpmw/redisstore":  "github.com/cespare/xxhash/v2 github.com/felixge/httpsnoop github.com/redis/go-redis/v9 go.uber.org/atomic",
-	"httpmw/echo5mw":     "github.com/felixge/httpsnoop github.com/labstack/echo/v5",
-	"httpmw/echomw": "github.com/felixge/httpsnoop github.com/labstack/echo/v4 github.com/labstack/gommon github.com/mattn/go-colorable github.com/mattn/go-isatty github.com/valyala/bytebufferpool " +
+	"core/redislock":    "github.com/cespare/xxhash/v2 github.com/redis/go-redis/v9 go.uber.org/atomic",
+	"core/telemetry":    "github.com/go-logr/logr github.com/go-logr/stdr go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/trace",
+	"httpmw/redisstore": "github.com/cespare/xxhash/v2 github.com/redis/go-redis/v9 go.uber.org/atomic",
+	"httpmw/echo5mw":    "github.com/labstack/echo/v5",
+	"httpmw/echomw": "github.com/labstack/echo/v4 github.com/labstack/gommon github.com/mattn/go-colorable github.com/mattn/go-isatty github.com/valyala/bytebufferpool " +
 		"github.com/valyala/fasttemplate golang.org/x/crypto golang.org/x/net golang.org/x/sys golang.org/x/text",
 }
 
@@ -26,7 +23,6 @@ var compiled = map[string]string{
 // tests only, and in no program of a user.
 var required = map[string]string{
 	".": "github.com/alicebob/miniredis/v2 v2.40.0\n" +
-		"github.com/felixge/httpsnoop v1.1.0\n" +
 		"github.com/labstack/echo/v4 v4.13.2\n" +
 		"github.com/labstack/echo/v5 v5.0.3\n" +
 		"github.com/redis/go-redis/v9 v9.20.1\n" +

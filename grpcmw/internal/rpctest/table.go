@@ -359,6 +359,7 @@ func keyFunctions(t *testing.T, f Framework) {
 		"own status":    {"", status.Error(codes.PermissionDenied, "own"), codes.PermissionDenied, ""},
 		"status inside": {"", fmt.Errorf("secret: %w", status.Error(codes.PermissionDenied, "own")), codes.PermissionDenied, ""},
 		"status beside": {"", errors.Join(status.Error(codes.PermissionDenied, "own"), &core.HeldError{Name: "secret"}), codes.PermissionDenied, ""},
+		"status OK":     {"", okStatus{}, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 		"ctx error":     {"", fmt.Errorf("secret: %w", context.DeadlineExceeded), codes.DeadlineExceeded, ""},
 		"empty name":    {"", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 		"unusable name": {"secret\x00{b}", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
@@ -379,3 +380,9 @@ func keyFunctions(t *testing.T, f Framework) {
 		}
 	}
 }
+
+// okStatus is an error that calls itself a success.
+type okStatus struct{}
+
+func (okStatus) Error() string              { return "secret" }
+func (okStatus) GRPCStatus() *status.Status { return status.New(codes.OK, "secret") }

@@ -33,13 +33,11 @@ func echoBody(w http.ResponseWriter, r *http.Request) {
 
 func testBody(t *testing.T, mount Mount) {
 	run(t, mount, map[string]func(*testing.T, Mount){
-		"TheHandlerReadsAllOfIt":                    wholeBody,
 		"LengthAndTrailersStay":                     trailers,
 		"TheLimitIsExactAndARefusedBodyIsLeft":      bodyLimit,
 		"TheLargestLimitIsNone":                     unlimitedBody,
 		"ABodyThatBreaksOffIs400OrAnOuterLimits413": brokenBody,
 		"FilesOfAFormAreRemoved":                    formFiles,
-		"AnUploadIsStreamed":                        streamedUpload,
 		"ARefusedUploadIsNotSent":                   refusedUpload,
 		"NothingIsLockedWhileABodyComesIn":          slowBody,
 	})
@@ -54,15 +52,6 @@ func (b *bench) request(body io.Reader) *http.Request {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	return r
-}
-
-func wholeBody(t *testing.T, mount Mount) {
-	b := start(t, mount, Setup{Key: "order:{body:id}", Handler: echoBody})
-	for _, n := range []int{100, 4 << 10, 1 << 20} {
-		if got := b.do("POST /plain", document(n), asJSON); got.status != http.StatusOK || got.body != document(n) {
-			t.Errorf("%d bytes: answered %d with %d bytes", n, got.status, len(got.body))
-		}
-	}
 }
 
 func trailers(t *testing.T, mount Mount) {
@@ -168,36 +157,6 @@ func formFiles(t *testing.T, mount Mount) {
 	if _, err := os.Stat(path); path == "" || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%q: %v, want a file that has gone", path, err)
 	}
-}
-
-// The handler answers to the first half while the second has not been sent.
-func streamedUpload(t *testing.T, mount Mount) {
-	const half = 1 << 20
-	first := make(chan struct{})
-	b := start(t, mount, Setup{Handler: func(_ http.ResponseWriter, r *http.Request) {
-		if n, err := io.CopyN(io.Discard, r.Body, half); n != half {
-			t.Errorf("%d bytes, %v", n, err)
-		}
-		close(first)
-		if n, err := io.Copy(io.Discard, r.Body); n != half || err != nil {
-			t.Errorf("%d more bytes, %v", n, err)
-		}
-	}})
-	body, upload := io.Pipe()
-	go func() {
-		_, _ = upload.Write(make([]byte, half))
-		<-first
-		_, _ = upload.Write(make([]byte, half))
-		_ = upload.Close()
-	}()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := b.send(r); got.status != http.StatusOK {
-		t.Errorf("answered %d", got.status)
-	}
-	b.handled(1)
 }
 
 // A client that sends its body byte by byte keeps nobody out: a key in the body is known only when it is there.

@@ -68,23 +68,23 @@ const problems = `{"type":"https://holdfast-go.github.io/problems/`
 // table goes unnoticed.
 var (
 	rowHeld = row{409, "1", problems + `held","title":"Resource is in use","status":409,` +
-		`"detail":"Another request is working on the same resource. This one was not started."}`}
+		`"detail":"Another request is working on the same resource. This request was not started."}`}
 	rowDone = row{409, "", problems + `already-processed","title":"Already processed","status":409,` +
-		`"detail":"An earlier request has done this already. This one was not started."}`}
+		`"detail":"An earlier request has done this already. This request was not started."}`}
 	rowBadKey   = row{400, "", problems + `invalid-key","title":"Resource is not identified","status":400,`} // see blames
 	rowTooLarge = row{413, "", problems + `body-too-large","title":"Body is too large","status":413,`}
 	rowRoute    = row{500, "", problems + `misconfigured-route","title":"Route is misconfigured","status":500,` +
-		`"detail":"The server can not tell which resource a request of this route is for. It was not started."}`}
+		`"detail":"The server can not tell which resource a request of this route is for. This request was not started."}`}
 	rowUnlockable = row{500, "", problems + `misconfigured-route","title":"Route is misconfigured","status":500,` +
-		`"detail":"The server can not lock a resource in the way that this route wants. The request was not started."}`}
+		`"detail":"The server can not lock a resource in the way that this route wants. This request was not started."}`}
 	rowUnavailable = row{503, "1", problems + `unavailable","title":"Lock service is unavailable","status":503,` +
-		`"detail":"The server can not tell now whether the resource is in use. The request was not started."}`}
+		`"detail":"The server can not tell now whether the resource is in use. This request was not started."}`}
 	rowStopping = row{503, "1", problems + `unavailable","title":"Lock service is unavailable","status":503,` +
-		`"detail":"The server is about to stop and takes no new work. The request was not started."}`}
+		`"detail":"The server is about to stop and takes no new work. This request was not started."}`}
 	rowInterrupted = row{503, "", problems + `interrupted","title":"Request was interrupted","status":503,` +
-		`"detail":"The request ended before it was known whether the resource is in use. It was not started."}`}
+		`"detail":"The request ended before it was known whether the resource is in use. This request was not started."}`}
 	rowLost = row{503, "", problems + `lock-lost","title":"Lock was lost","status":503,` +
-		`"detail":"The server lost its claim on the resource while it worked on it. What it has done is not known.","started":true}`}
+		`"detail":"The server lost its claim on the resource while it worked on it. What this request has done is not known.","started":true}`}
 )
 
 // expect fails the test unless the client was answered with exactly this row.

@@ -52,16 +52,10 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 		"String": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "partial")
 		}},
-		"StringHTTP2": {http2: true, want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "partial")
-		}},
 		"Copy": {want: partial, handler: func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(w, r.Body)
 		}},
 		"Status": {want: answer{status: http.StatusAccepted}, handler: func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusAccepted)
-		}},
-		"StatusHTTP2": {http2: true, want: answer{status: http.StatusAccepted}, handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusAccepted)
 		}},
 		"Flush": {streams: true, want: answer{status: http.StatusOK}, handler: func(w http.ResponseWriter, _ *http.Request) {

@@ -1,15 +1,10 @@
-// Package observe tells what a handler has done with its response writer. What the writer
-// can do besides writing (flush, hijack, copy from a file) stays in working order.
+// Package observe tells what a handler has done with its response writer. Flushing, hijacking and copies from files go on
+// working.
 package observe
 
 import (
-	"bufio"
-	"io"
 	"maps"
-	"net"
 	"net/http"
-
-	"github.com/felixge/httpsnoop"
 )
 
 // Response is what has been seen of one response. Its zero value has seen nothing. It is
@@ -58,65 +53,5 @@ func (o *Response) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	if len(o.header) > 0 {
 		o.before = o.header.Clone()
 	}
-	return o.watch(w)
-}
-
-func (o *Response) watch(w http.ResponseWriter) http.ResponseWriter {
-	return o.through(w, httpsnoop.Wrap(w, o.hooks()))
-}
-
-func (o *Response) hooks() httpsnoop.Hooks {
-	return httpsnoop.Hooks{
-		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(status int) {
-				next(status)
-				o.saw(status)
-			}
-		},
-		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(p []byte) (int, error) {
-				o.saw(http.StatusOK)
-				return next(p)
-			}
-		},
-		WriteString: func(next httpsnoop.WriteStringFunc) httpsnoop.WriteStringFunc {
-			return func(s string) (int, error) {
-				o.saw(http.StatusOK)
-				return next(s)
-			}
-		},
-		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(src io.Reader) (int64, error) { return o.readFrom(next, src) }
-		},
-		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() {
-				o.saw(http.StatusOK)
-				next()
-			}
-		},
-		FlushError: func(next httpsnoop.FlushErrorFunc) httpsnoop.FlushErrorFunc {
-			return func() error {
-				o.saw(http.StatusOK)
-				return next()
-			}
-		},
-		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
-			return func() (net.Conn, *bufio.ReadWriter, error) { return o.hijack(next) }
-		},
-	}
-}
-
-// readFrom takes note of a copy that had something to copy: an empty one writes no header.
-func (o *Response) readFrom(next func(io.Reader) (int64, error), src io.Reader) (int64, error) {
-	n, err := next(src)
-	if n > 0 {
-		o.saw(http.StatusOK)
-	}
-	return n, err
-}
-
-func (o *Response) hijack(next func() (net.Conn, *bufio.ReadWriter, error)) (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := next()
-	o.hijacked = o.hijacked || err == nil
-	return conn, rw, err
+	return &writer{w, o}
 }

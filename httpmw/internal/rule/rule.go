@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -60,6 +61,9 @@ func New[R Request](s Settings[R]) (*Rule[R], error) {
 	return r, nil
 }
 
+// foreign is a parameter as routers have it. Here it would be text, and all requests of its route would share one lock.
+var foreign = regexp.MustCompile(`(?:^|[/: ]):[\pL_]|<[\pL_]`)
+
 func (s Settings[R]) compile() (k adapter.Key[R], constant bool, err error) {
 	switch {
 	case s.Fields != nil && s.KeyFunc != nil:
@@ -68,12 +72,11 @@ func (s Settings[R]) compile() (k adapter.Key[R], constant bool, err error) {
 		return k, false, fmt.Errorf("%w: not exactly one of Key and KeyFunc", core.ErrInvalid)
 	case s.MaxBody < 0:
 		return k, false, fmt.Errorf("%w: MaxBody %d: negative", core.ErrInvalid, s.MaxBody)
+	case foreign.MatchString(s.Key):
+		return k, false, fmt.Errorf("%w: key %q: a source stands between braces: {id|int}, {id|uuid} or {id|text}", core.ErrInvalid, s.Key)
 	case s.KeyFunc != nil:
 		k, err = adapter.KeyFunc("", func(_ context.Context, r R) (string, error) { return s.KeyFunc(r) })
 		return k, false, err
-	}
-	if err := checkLiterals(s.Key); err != nil {
-		return k, false, fmt.Errorf("key %q: %w", s.Key, err)
 	}
 	from, constant := s.Fields, true
 	if from == nil {

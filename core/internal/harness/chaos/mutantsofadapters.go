@@ -138,6 +138,13 @@ func mutantsOfTasks() []Mutant {
 			Test: "taskmw TestAConflictIsNoFailureHoweverPatientTheRule",
 		},
 		{
+			Name: "refusal: a panic of a key function keeps the name that its task was handed",
+			File: "taskmw/middleware.go",
+			Old:  "// also if a key function panics\n",
+			New:  "\n\t\tif r := recover(); r != nil {\n\t\t\tpanic(r)\n\t\t}\n",
+			Test: "taskmw TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded",
+		},
+		{
 			Name: "refusal: a task whose time is over keeps the name it was handed",
 			File: "taskmw/middleware.go",
 			Old:  "a.last && !errors.Is(ctx.Err(), context.Canceled)",
@@ -246,6 +253,13 @@ func mutantsOfRPC() []Mutant {
 			Test: "grpcmw TestTheTable",
 		},
 		{
+			Name: "refusal: a key function that fails with OK is a success",
+			File: "grpcmw/status.go",
+			Old:  " && own.GRPCStatus().Code() != codes.OK {",
+			New:  " {",
+			Test: "grpcmw TestTheTable",
+		},
+		{
 			Name: "refusal: of several values of metadata the first one counts",
 			File: "grpcmw/source.go",
 			Old:  "return adapter.Only(metadata.ValueFromIncomingContext(ctx, wanted))",
@@ -265,13 +279,6 @@ func mutantsOfRPC() []Mutant {
 			Old:  "if fromMessage && m.IsStreamingClient() {",
 			New:  "if fromMessage && m.IsStreamingClient() && k.String() == \"\" {",
 			Test: "grpcmw TestAKeyOfTheMessagesOfAClientsStreamIsRefusedAtTheStart",
-		},
-		{
-			Name: "refusal: a forwarded refusal says that nothing ran",
-			File: "grpcmw/status.go",
-			Old:  "delete(i.GetMetadata(), MethodMetadata)",
-			New:  "_ = i.GetMetadata()",
-			Test: "grpcmw TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt",
 		},
 		{
 			Name: "refusal: a stream sends after a loss",

@@ -48,13 +48,6 @@ func mutantsOfConnect() []Mutant {
 			Test: "grpcmw/connectmw TestTheTable",
 		},
 		{
-			Name: "refusal: a refusal that Connect forwards says that nothing ran",
-			File: "grpcmw/connectmw/answer.go",
-			Old:  "delete(i.GetMetadata(), grpcmw.MethodMetadata)",
-			New:  "_ = i.GetMetadata()",
-			Test: "grpcmw/connectmw TestAForwardedRefusalDoesNotNameTheMethodThatForwardsIt",
-		},
-		{
 			Name: "refusal: Connect's refusal hides core's error from interceptors",
 			File: "grpcmw/connectmw/answer.go",
 			Old:  "func (r *refusal) Unwrap() error { return r.cause }",
@@ -70,8 +63,15 @@ func mutantsOfFields() []Mutant {
 		{
 			Name: "refusal: a time names a lock",
 			File: "core/adapter/fields.go",
-			Old:  "t == reflect.TypeFor[time.Time](),",
-			New:  "t == reflect.TypeFor[time.Time]() && marshaler == nil,",
+			Old:  "return t == reflect.TypeFor[time.Time]() ||",
+			New:  "return t == reflect.TypeFor[time.Time]() && false ||",
+			Test: "core/adapter TestFieldsThatNameNoLockAreRefusedAtTheStart",
+		},
+		{
+			Name: "refusal: what embeds a time names a lock",
+			File: "core/adapter/fields.go",
+			Old:  "f.Anonymous && differs(f.Type)",
+			New:  "f.Anonymous && false",
 			Test: "core/adapter TestFieldsThatNameNoLockAreRefusedAtTheStart",
 		},
 		{
@@ -201,8 +201,8 @@ func mutantsOfAnswers() []Mutant {
 		{
 			Name: "refusal: an answer that is a failure is kept",
 			File: "httpmw/idempotency/idempotency.go",
-			Old:  "status >= http.StatusInternalServerError {",
-			New:  "status > 599 {",
+			Old:  "status < http.StatusInternalServerError\n",
+			New:  "status <= 599\n",
 			Test: "httpmw/idempotency TestWhatFailedRunsAgain",
 		},
 		{
@@ -215,8 +215,8 @@ func mutantsOfAnswers() []Mutant {
 		{
 			Name: "refusal: a body that was read outside is an empty one",
 			File: "httpmw/idempotency/asked.go",
-			Old:  "len(body) == 0 && said\n",
-			New:  "len(body) == 0 && said && false\n",
+			Old:  "if said && len(body) == 0 {",
+			New:  "if said && len(body) == 0 && false {",
 			Test: "httpmw/idempotency TestARequestWhoseBodyWasReadOutsideIsRefused",
 		},
 		{

@@ -9,10 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 	"io"
-	"time"
 )
 
-// LockOrders returns an Orders that calls its methods while it holds their locks.
+// LockOrders returns next, whose methods hold the locks of their comments.
 func LockOrders(locks *core.Locker, next Orders) (Orders, error) {
 	if next == nil {
 		return nil, fmt.Errorf("LockOrders: nil: %w", core.ErrInvalid)
@@ -22,10 +21,10 @@ func LockOrders(locks *core.Locker, next Orders) (Orders, error) {
 	if x.locksOfRefund, err = locks.With(core.WithTemplate("order:{req.OrderID}")); err != nil {
 		return nil, err
 	}
-	if x.locksOfShip, err = locks.With(core.WithTemplate("order:{id|uuid}"), core.WithWait(2*time.Second), core.WithDedup(24*time.Hour), core.WithDedupScope("Orders.Ship")); err != nil {
+	if x.locksOfShip, err = locks.With(core.WithTemplate("order:{id|uuid}"), core.WithWait(2000000000 /* 2s */), core.WithDedup(86400000000000 /* 24h */), core.WithDedupScope("Orders.Ship")); err != nil {
 		return nil, err
 	}
-	if x.locksOfMove, err = locks.With(core.WithTemplate("account:{from} account:{to}"), core.WithTTL(1500*time.Millisecond)); err != nil {
+	if x.locksOfMove, err = locks.With(core.WithTemplate("account:{from} account:{to}"), core.WithTTL(1500000000 /* 1500ms */)); err != nil {
 		return nil, err
 	}
 	if x.locksOfCount, err = locks.With(core.WithTemplate("orders"), core.WithShared()); err != nil {
@@ -66,7 +65,7 @@ func (lockSelf *lockedOrders) Refund(ctx context.Context, req *Refund) (lockResu
 			defer adapter.Missing(&lockReached)
 //line orders.go:36
 			lockValue := req.OrderID
-//line orders_lock.go:70
+//line orders_lock.go:69
 			lockReached = true
 			return adapter.Value(lockValue)
 		}
@@ -90,7 +89,7 @@ func (lockSelf *lockedOrders) Ship(ctx context.Context, id string) (lockResult0 
 		case "id":
 //line orders.go:38
 			return adapter.Value(id)
-//line orders_lock.go:94
+//line orders_lock.go:93
 		}
 		return "", nil
 	}); lockResult0 != nil {
@@ -114,7 +113,7 @@ func (lockSelf *lockedOrders) Move(ctx context.Context, from int64, to int64, lo
 		case "from":
 //line orders.go:40
 			return adapter.Value(from)
-//line orders_lock.go:118
+//line orders_lock.go:117
 		}
 		return "", nil
 	}); lockResult1 != nil {
@@ -125,7 +124,7 @@ func (lockSelf *lockedOrders) Move(ctx context.Context, from int64, to int64, lo
 		case "to":
 //line orders.go:40
 			return adapter.Value(to)
-//line orders_lock.go:129
+//line orders_lock.go:128
 		}
 		return "", nil
 	}); lockResult1 != nil {
@@ -167,7 +166,7 @@ func (lockSelf *lockedOrders) Float(ctx context.Context, req Refund) (lockResult
 			defer adapter.Missing(&lockReached)
 //line orders.go:44
 			lockValue := req.Ratio
-//line orders_lock.go:171
+//line orders_lock.go:170
 			lockReached = true
 			return adapter.Value(lockValue)
 		}
@@ -193,13 +192,13 @@ func (lockSelf *lockedOrders) Debit(ctx context.Context, key Refund, time string
 			defer adapter.Missing(&lockReached)
 //line orders.go:46
 			lockValue := key.From.ID
-//line orders_lock.go:197
+//line orders_lock.go:196
 			lockReached = true
 			return adapter.Value(lockValue)
 		case "time":
 //line orders.go:46
 			return adapter.Value(time)
-//line orders_lock.go:203
+//line orders_lock.go:202
 		}
 		return "", nil
 	}); lockResult0 != nil {
@@ -223,7 +222,7 @@ func (lockSelf *lockedOrders) Credit(ctx context.Context, to *Transfer) (lockRes
 			defer adapter.Missing(&lockReached)
 //line orders.go:48
 			lockValue := to.ID
-//line orders_lock.go:227
+//line orders_lock.go:226
 			lockReached = true
 			return adapter.Value(lockValue)
 		}
@@ -238,7 +237,7 @@ func (lockSelf *lockedOrders) Credit(ctx context.Context, to *Transfer) (lockRes
 	return
 }
 
-// lockStore returns a store that calls its methods while it holds their locks.
+// lockStore returns next, whose methods hold the locks of their comments.
 func lockStore[K comparable, V io.Reader](locks *core.Locker, next store[K, V]) (store[K, V], error) {
 	if next == nil {
 		return nil, fmt.Errorf("lockStore: nil: %w", core.ErrInvalid)
@@ -266,7 +265,7 @@ func (lockSelf *lockedStore[K, V]) get(ctx context.Context, id K) (lockResult0 V
 		case "id":
 //line orders.go:54
 			return adapter.Value(id)
-//line orders_lock.go:270
+//line orders_lock.go:269
 		}
 		return "", nil
 	}); lockResult1 != nil {

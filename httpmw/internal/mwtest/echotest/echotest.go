@@ -14,6 +14,7 @@ import (
 // Context is what the context of every version can do.
 type Context interface {
 	Request() *http.Request
+	QueryParam(name string) string
 	String(code int, s string) error
 	JSON(code int, v any) error
 	NoContent(code int) error
@@ -81,6 +82,7 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 		"AFailureIsNotGivenAgainAsSuccess":              v.failureIsNotGivenAgain,
 		"WhatStandsOutsideGetsItsOwnRequestBack":        v.outsideGetsItsOwnBack,
 		"AnInnerWriterStays":                            v.innerWriterStays,
+		"AQueryIsWhatEchoHasMadeOfIt":                   v.queryIsWhatEchoHasMadeOfIt,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -111,3 +111,18 @@ func (v Version[C, H, M]) lossBehindWrapped(t *testing.T) {
 		t.Errorf("answered %d %s", status, body)
 	}
 }
+
+// Echo parses the query once, so what middleware outside does to the URL later is not what handlers read.
+func (v Version[C, H, M]) queryIsWhatEchoHasMadeOfIt(t *testing.T) {
+	rewrite := func(next H) H {
+		return func(c C) error {
+			_ = c.QueryParam("id")
+			c.Request().URL.RawQuery = "id=43"
+			return next(c)
+		}
+	}
+	w := mwtest.Call(t, v.orders(leaseName[C], rewrite, v.Lock(locktest.Memory(t), "order:{query:id|int}")), http.MethodPost, "/orders/1?id=42")
+	if w.Body.String() != "order:42" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
