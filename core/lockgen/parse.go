@@ -195,11 +195,24 @@ func optionCode(word, operation string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: the value is a duration, such as 2s", word)
 	}
-	code := []string{fmt.Sprintf("core.%s(%d /* %s */)", function, d.Nanoseconds(), value)}
+	code := []string{fmt.Sprintf("core.%s(%s)", function, durationCode(d))}
 	if name == "dedup" {
 		code = append(code, fmt.Sprintf("core.WithDedupScope(%q)", operation))
 	}
 	return code, nil
+}
+
+// durationCode is a duration as somebody would write it.
+func durationCode(d time.Duration) string {
+	for _, unit := range []struct {
+		is   time.Duration
+		name string
+	}{{time.Hour, "Hour"}, {time.Minute, "Minute"}, {time.Second, "Second"}, {time.Millisecond, "Millisecond"}} {
+		if d%unit.is == 0 {
+			return fmt.Sprintf("%d * time.%s", d/unit.is, unit.name)
+		}
+	}
+	return fmt.Sprintf("time.Duration(%d)", d)
 }
 
 // check says what is wrong with a method that is to have a lock.

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 	"io"
+	"time"
 )
 
 // LockOrders returns next, whose methods hold the locks of their comments.
@@ -21,10 +22,10 @@ func LockOrders(locks *core.Locker, next Orders) (Orders, error) {
 	if x.locksOfRefund, err = locks.With(core.WithTemplate("order:{req.OrderID}")); err != nil {
 		return nil, err
 	}
-	if x.locksOfShip, err = locks.With(core.WithTemplate("order:{id|uuid}"), core.WithWait(2000000000 /* 2s */), core.WithDedup(86400000000000 /* 24h */), core.WithDedupScope("Orders.Ship")); err != nil {
+	if x.locksOfShip, err = locks.With(core.WithTemplate("order:{id|uuid}"), core.WithWait(2*time.Second), core.WithDedup(24*time.Hour), core.WithDedupScope("Orders.Ship")); err != nil {
 		return nil, err
 	}
-	if x.locksOfMove, err = locks.With(core.WithTemplate("account:{from} account:{to}"), core.WithTTL(1500000000 /* 1500ms */)); err != nil {
+	if x.locksOfMove, err = locks.With(core.WithTemplate("account:{from} account:{to}"), core.WithTTL(1500*time.Millisecond)); err != nil {
 		return nil, err
 	}
 	if x.locksOfCount, err = locks.With(core.WithTemplate("orders"), core.WithShared()); err != nil {
@@ -65,7 +66,7 @@ func (lockSelf *lockedOrders) Refund(ctx context.Context, req *Refund) (lockResu
 			defer adapter.Missing(&lockReached)
 //line orders.go:36
 			lockValue := req.OrderID
-//line orders_lock.go:69
+//line orders_lock.go:70
 			lockReached = true
 			return adapter.Value(lockValue)
 		}
@@ -89,7 +90,7 @@ func (lockSelf *lockedOrders) Ship(ctx context.Context, id string) (lockResult0 
 		case "id":
 //line orders.go:38
 			return adapter.Value(id)
-//line orders_lock.go:93
+//line orders_lock.go:94
 		}
 		return "", nil
 	}); lockResult0 != nil {
@@ -113,7 +114,7 @@ func (lockSelf *lockedOrders) Move(ctx context.Context, from int64, to int64, lo
 		case "from":
 //line orders.go:40
 			return adapter.Value(from)
-//line orders_lock.go:117
+//line orders_lock.go:118
 		}
 		return "", nil
 	}); lockResult1 != nil {
@@ -124,7 +125,7 @@ func (lockSelf *lockedOrders) Move(ctx context.Context, from int64, to int64, lo
 		case "to":
 //line orders.go:40
 			return adapter.Value(to)
-//line orders_lock.go:128
+//line orders_lock.go:129
 		}
 		return "", nil
 	}); lockResult1 != nil {
@@ -166,7 +167,7 @@ func (lockSelf *lockedOrders) Float(ctx context.Context, req Refund) (lockResult
 			defer adapter.Missing(&lockReached)
 //line orders.go:44
 			lockValue := req.Ratio
-//line orders_lock.go:170
+//line orders_lock.go:171
 			lockReached = true
 			return adapter.Value(lockValue)
 		}
@@ -192,13 +193,13 @@ func (lockSelf *lockedOrders) Debit(ctx context.Context, key Refund, time string
 			defer adapter.Missing(&lockReached)
 //line orders.go:46
 			lockValue := key.From.ID
-//line orders_lock.go:196
+//line orders_lock.go:197
 			lockReached = true
 			return adapter.Value(lockValue)
 		case "time":
 //line orders.go:46
 			return adapter.Value(time)
-//line orders_lock.go:202
+//line orders_lock.go:203
 		}
 		return "", nil
 	}); lockResult0 != nil {
@@ -222,7 +223,7 @@ func (lockSelf *lockedOrders) Credit(ctx context.Context, to *Transfer) (lockRes
 			defer adapter.Missing(&lockReached)
 //line orders.go:48
 			lockValue := to.ID
-//line orders_lock.go:226
+//line orders_lock.go:227
 			lockReached = true
 			return adapter.Value(lockValue)
 		}
@@ -265,7 +266,7 @@ func (lockSelf *lockedStore[K, V]) get(ctx context.Context, id K) (lockResult0 V
 		case "id":
 //line orders.go:54
 			return adapter.Value(id)
-//line orders_lock.go:269
+//line orders_lock.go:270
 		}
 		return "", nil
 	}); lockResult1 != nil {
