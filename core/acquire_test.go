@@ -84,32 +84,18 @@ func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.acquire(b.other(), "name", core.WithLabel("them"))
-		b.took(3*time.Second, 0, func() {
-			_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(3*time.Second))
-			b.is(err, core.ErrHeld)
-			b.isNot(err, core.ErrUnavailable, context.DeadlineExceeded)
-			held, ok := errors.AsType[*core.HeldError](err)
-			if !ok || held.Label != "them" || held.RetryAfter <= 0 || held.RetryAfter > time.Second {
-				b.Errorf("%#v", err)
-			}
-		})
-		b.took(0, 0, func() {
-			_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(0))
-			b.is(err, core.ErrHeld)
-		})
-	})
-}
-
-func TestTheBudgetOfThoseInLineEndsWithHeldToo(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.acquire(b.other(), "name")
 		var wg sync.WaitGroup
-		for i := range 5 {
+		for i := range 5 { // the first one asks, the others stand in line behind it
 			wg.Go(func() {
-				b.took(time.Duration(i+1)*time.Second, 0, func() {
-					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(time.Duration(i+1)*time.Second))
+				budget := time.Duration(i) * time.Second
+				b.took(budget, 0, func() {
+					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(budget))
 					b.is(err, core.ErrHeld)
+					b.isNot(err, core.ErrUnavailable, context.DeadlineExceeded)
+					held, ok := errors.AsType[*core.HeldError](err)
+					if !ok || held.Label != "them" || held.RetryAfter <= 0 || held.RetryAfter > time.Second {
+						b.Errorf("%#v", err)
+					}
 				})
 			})
 		}

@@ -40,28 +40,3 @@ func BenchmarkDo(b *testing.B) {
 		}
 	}
 }
-
-// What a label costs that each call makes anew, as the middleware does. Each call has one option, since an option costs by itself.
-func BenchmarkLabel(b *testing.B) {
-	for name, opt := range map[string]core.Option{
-		"none": core.WithLabel(""), "process": core.WithOperation(""), "route": core.WithOperation("POST /orders/:id/pay"),
-	} {
-		b.Run(name, func(b *testing.B) {
-			locks, err := core.New(memlock.New())
-			if err != nil {
-				b.Fatal(err)
-			}
-			ctx := b.Context()
-			b.ReportAllocs()
-			for b.Loop() {
-				lease, err := locks.Acquire(ctx, "name", opt)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := lease.Release(ctx); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

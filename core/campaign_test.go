@@ -102,12 +102,15 @@ func TestALeaderThatLostItsLeaseCampaignsAgain(t *testing.T) {
 	})
 }
 
-func TestWhatTheWorkReturnsAfterALossDoesNotEndTheCampaign(t *testing.T) {
+func TestACampaignGoesOnAfterALossAndAPauseWhateverItsWorkReturned(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []error{nil, errWork} {
 		virtual(t, func(b *bench) {
-			rounds := 0
+			rounds, ended := 0, time.Now()
 			err := b.locks.Campaign(b.Context(), "scheduler", func(ctx context.Context) error {
+				if pause := time.Since(ended); rounds > 0 && (pause < time.Second*3/4 || pause > time.Second) {
+					b.Errorf("it paused for %s", pause)
+				}
 				if rounds++; rounds == 3 {
 					return nil
 				}
@@ -115,6 +118,7 @@ func TestWhatTheWorkReturnsAfterALossDoesNotEndTheCampaign(t *testing.T) {
 				if lost, ok := errors.AsType[*core.LostError](context.Cause(ctx)); !ok || lost.Reason != core.ReasonMaxHold {
 					b.Errorf("%v", context.Cause(ctx))
 				}
+				ended = time.Now()
 				return verdict
 			}, core.WithMaxHold(time.Minute))
 			b.ok(err)
@@ -123,25 +127,6 @@ func TestWhatTheWorkReturnsAfterALossDoesNotEndTheCampaign(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestACampaignPausesAfterALoss(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		var ended time.Time
-		err := b.locks.Campaign(b.Context(), "scheduler", func(ctx context.Context) error {
-			if !ended.IsZero() {
-				if pause := time.Since(ended); pause < time.Second*3/4 || pause > time.Second {
-					b.Errorf("it paused for %s", pause)
-				}
-				return nil
-			}
-			<-ctx.Done()
-			ended = time.Now()
-			return nil
-		}, core.WithMaxHold(time.Minute))
-		b.ok(err)
-	})
 }
 
 func TestTheEndOfItsContextEndsACampaign(t *testing.T) {

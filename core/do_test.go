@@ -53,16 +53,6 @@ func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 	})
 }
 
-func TestALossThatOnlyTheReleaseFindsIsJoinedToo(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		err := b.locks.Do(b.Context(), "name", func(context.Context) error {
-			return b.store.Release(b.Context(), b.link.LastClaim())
-		})
-		b.is(err, core.ErrLost)
-	})
-}
-
 func TestWhenTheCallerGoesTheNameStaysLockedUntilTheWorkReturns(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

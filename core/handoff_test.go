@@ -168,22 +168,26 @@ func TestAnAttachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestADetachOfUnknownOutcomeLeavesNothingBehind(t *testing.T) {
+func TestADetachWithoutAnAnswerLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		b.link.All(lab.ReplyLost, lab.OpRelease)
-		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-		defer cancel()
-		handoff, err := x.Detach(ctx, keep)
-		b.is(err, core.ErrUnavailable, context.DeadlineExceeded)
-		if handoff != (core.Handoff{}) {
-			b.Error("a hand-off")
-		}
-		b.link.All(lab.Delivered, lab.OpRelease)
-		time.Sleep(ttl)
-		b.isFree("name")
-	})
+	for _, fate := range []lab.Fate{lab.ReplyLost, lab.Refused} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.locks, "name")
+			b.link.All(fate, lab.OpRelease)
+			ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+			defer cancel()
+			handoff, err := x.Detach(ctx, keep)
+			if b.is(err, core.ErrUnavailable); fate == lab.ReplyLost {
+				b.is(err, context.DeadlineExceeded)
+			}
+			if handoff != (core.Handoff{}) {
+				b.Error("a hand-off")
+			}
+			b.link.Heal()
+			time.Sleep(ttl)
+			b.isFree("name")
+		})
+	}
 }
 
 func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
@@ -219,8 +223,8 @@ func TestWhatCannotBeDetachedStands(t *testing.T) {
 			t.Parallel()
 			virtual(t, func(b *bench) {
 				x := b.acquire(b.locks, "name", c.opts...)
-				_, err := x.Detach(b.Context(), c.keep)
-				b.is(err, core.ErrInvalid)
+				b.is(second(x.Detach(b.Context(), c.keep)), core.ErrInvalid)
+				b.is(x.HandOff(b.Context(), c.keep, func(context.Context, core.Handoff) error { panic("sent") }), core.ErrInvalid)
 				b.ok(x.Check(b.Context()))
 				b.ok(x.Release(b.Context()))
 				time.Sleep(time.Second)
@@ -523,29 +527,4 @@ func TestAnEventSaysThatADetachedNameStaysTaken(t *testing.T) {
 			b.Error(detached)
 		}
 	}, observing(observer{Released: func(e core.Event) { detached = append(detached, e.Detached) }}))
-}
-
-func TestADetachThatIsNotExecutedIsKnownAtOnceAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		b.link.All(lab.Refused, lab.OpRelease)
-		_, err := x.Detach(b.Context(), keep)
-		b.is(err, core.ErrUnavailable)
-		b.link.Heal()
-		time.Sleep(ttl)
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-	})
-}
-
-func TestWhatCannotBeDetachedIsNotSent(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithShared())
-		b.is(x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error {
-			b.Error("sent")
-			return nil
-		}), core.ErrInvalid)
-		b.ok(x.Release(b.Context()))
-	})
 }

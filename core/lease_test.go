@@ -300,14 +300,21 @@ func TestAReleaseThatCannotBeConfirmedIsUnavailable(t *testing.T) {
 func TestReleaseOfWhatSomebodyTookIsLost(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		claim := b.link.LastClaim()
-		b.ok(b.store.Release(b.Context(), claim)) // an operator deletes it
-		y := b.acquire(b.other(), "name")
-		err := x.Release(b.Context())
-		b.is(err, core.ErrLost)
-		b.isNot(err, core.ErrUnavailable)
-		b.ok(y.Check(b.Context()))
+		for _, locks := range []*core.Locker{b.locks, b.locker(b.store)} { // the latter asks on its caller's goroutine
+			x := b.acquire(locks, "name")
+			b.store.Lose("name") // an operator deletes it
+			y := b.acquire(b.other(), "name")
+			for range 2 {
+				err := x.Release(b.Context())
+				if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != core.ReasonTaken {
+					b.Errorf("%v, not a loss", err)
+				}
+				b.isNot(err, core.ErrUnavailable)
+			}
+			b.ok(y.Check(b.Context()))
+			b.ok(y.Release(b.Context()))
+			b.is(locks.Do(b.Context(), "name", func(context.Context) error { b.store.Lose("name"); return nil }), core.ErrLost)
+		}
 	})
 }
 

@@ -1,16 +1,12 @@
 package core_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
@@ -154,39 +150,5 @@ func TestTryAcquireBesideAHoldThatIsOverIsHeld(t *testing.T) {
 		})
 		b.is(x.Release(b.Context()), core.ErrLost)
 		b.ok(w.granted().Release(b.Context()))
-	})
-}
-
-// stolen is a backend from which an operator deletes a lock while it is held.
-type stolen struct {
-	*memlock.Store
-	last driver.Claim
-}
-
-func (s *stolen) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	s.last = c
-	return s.Store.Acquire(ctx, c)
-}
-
-func TestAReleaseThatFindsTheNameTakenIsALoss(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		thief := &stolen{Store: b.store} // asked on the caller's goroutine
-		locks, err := core.New(thief)
-		b.ok(err)
-		for _, ctx := range []context.Context{b.Context(), context.Background()} {
-			x, err := locks.TryAcquire(ctx, "name")
-			b.ok(err)
-			b.store.Lose("name")
-			y := b.acquire(b.other(), "name")
-			err = x.Release(ctx)
-			if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != core.ReasonTaken {
-				b.Errorf("%v, not a loss", err)
-			}
-			b.is(x.Release(ctx), core.ErrLost)
-			b.ok(y.Check(ctx))
-			b.ok(y.Release(ctx))
-		}
-		b.ok(locks.Close(b.Context()))
 	})
 }
