@@ -69,8 +69,7 @@ func TestWhenTheCallerGoesTheNameStaysLockedUntilTheWorkReturns(t *testing.T) {
 			}
 			for range 10 {
 				time.Sleep(ttl)
-				_, err := other.TryAcquire(b.Context(), "name")
-				b.is(err, core.ErrHeld)
+				b.taken(other, "name")
 			}
 			return nil
 		})
@@ -156,8 +155,7 @@ func TestFinishEndsAsDoDoes(t *testing.T) {
 		cancel()
 		b.is(b.acquire(b.locks, "name", dedup).Finish(ctx, errWork), errWork)
 		b.ok(b.acquire(b.locks, "name", dedup).Finish(ctx, nil))
-		_, err := b.locks.TryAcquire(b.Context(), "name", dedup)
-		b.is(err, core.ErrDuplicate)
+		b.is(second(b.locks.TryAcquire(b.Context(), "name", dedup)), core.ErrDuplicate)
 		x := b.acquire(b.locks, "other", core.WithoutRenewal())
 		<-x.Context().Done()
 		b.is(x.Finish(ctx, errWork), errWork, core.ErrLost)

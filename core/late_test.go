@@ -44,8 +44,7 @@ func TestAClaimThatArrivesAfterItsCleanUpIsGivenBack(t *testing.T) {
 					ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
 					defer cancel()
 					leave(cancel)
-					_, err := b.locks.Acquire(ctx, "name")
-					b.is(err, core.ErrUnavailable, ctx.Err())
+					b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, ctx.Err())
 					time.Sleep(late) // what was sent to clean up is answered meanwhile
 					if n := b.link.Deliver(); n != 1 {
 						b.Fatalf("%d late commands", n)
@@ -83,8 +82,7 @@ func TestAnAbandonedGrantIsGivenBackAtOnce(t *testing.T) {
 				ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
 				defer cancel()
 				b.took(ttl/10, time.Millisecond, func() {
-					_, err := b.locks.Acquire(ctx, "name")
-					b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
+					b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded, core.ErrUnavailable)
 				})
 				if fate == lab.HeldBack {
 					b.link.Deliver()

@@ -46,8 +46,7 @@ func TestTheLogIsOnByDefaultAndNilTurnsItOff(t *testing.T) { //nolint:parallelte
 		virtual(t, func(b *bench) {
 			slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil))) // after New
 			b.link.All(lab.Refused)
-			_, err := b.locks.TryAcquire(b.Context(), "name")
-			b.is(err, core.ErrUnavailable)
+			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 			synctest.Wait()
 		}, opts...)
 		if logged := strings.Contains(out.String(), "level=WARN msg=\"holdfast: lock service unavailable"); logged != (what == "default") {
@@ -61,16 +60,12 @@ func TestNormalOperationIsNoLine(t *testing.T) {
 	if text := logging(t, func(b *bench) {
 		other := b.other()
 		x := b.acquire(b.locks, "name")
-		_, err := other.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
-		_, err = b.locks.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
-		_, err = b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))
-		b.is(err, core.ErrHeld)
+		b.taken(other, "name")
+		b.taken(b.locks, "name")
+		b.is(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		_, err = b.locks.Acquire(ctx, "name")
-		b.is(err, core.ErrHeld, context.DeadlineExceeded)
+		b.is(second(b.locks.Acquire(ctx, "name")), core.ErrHeld, context.DeadlineExceeded)
 		b.ok(b.locks.Do(x.Context(), "name", noWork))
 		time.Sleep(time.Minute) // it is renewed
 		turn := b.call(b.locks)
@@ -155,8 +150,7 @@ func TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue(t *testing.T) {
 	text := logging(t, func(b *bench) {
 		for range 3 {
 			x := b.acquire(b.locks, "secret-name")
-			_, err := b.locks.TryAcquire(b.Context(), "secret-name")
-			b.is(err, core.ErrHeld)
+			b.taken(b.locks, "secret-name")
 			b.ok(x.Release(b.Context()))
 		}
 	}, observing(observer{
@@ -211,16 +205,13 @@ func TestARefusalOfThisProcessIsNoAnswerOfTheService(t *testing.T) {
 		y := b.acquire(b.other(), "there", core.WithTTL(time.Hour))
 		b.link.All(lab.Refused)
 		for range 2 {
-			_, err := b.locks.TryAcquire(b.Context(), "name")
-			b.is(err, core.ErrUnavailable)
+			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 			synctest.Wait() // the log knows
-			_, err = b.locks.TryAcquire(b.Context(), "here")
-			b.is(err, core.ErrHeld)
+			b.taken(b.locks, "here")
 		}
 		b.link.Heal()
 		time.Sleep(time.Second)
-		_, err := b.locks.TryAcquire(b.Context(), "there")
-		b.is(err, core.ErrHeld)
+		b.taken(b.locks, "there")
 		b.ok(x.Release(b.Context()))
 		b.ok(y.Release(b.Context()))
 	})
@@ -246,8 +237,7 @@ func TestAServiceThatComesAndGoesIsTwoLines(t *testing.T) {
 	text := logging(t, func(b *bench) {
 		for range 3 {
 			b.link.All(lab.Refused)
-			_, err := b.locks.TryAcquire(b.Context(), "name")
-			b.is(err, core.ErrUnavailable)
+			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 			synctest.Wait()
 			b.link.All(lab.Delivered)
 			b.ok(b.acquire(b.locks, "name").Release(b.Context()))

@@ -201,8 +201,7 @@ func TestASuccessorOfOneWhoWasAnsweredAsksAtOnce(t *testing.T) {
 		holder := b.acquire(b.other(), "name")
 		b.link.Delay(5*time.Millisecond, 5*time.Millisecond)
 		go func() {
-			_, err := b.locks.TryAcquire(b.Context(), "name")
-			b.is(err, core.ErrHeld)
+			b.taken(b.locks, "name")
 		}()
 		synctest.Wait()
 		w := b.call(b.locks)
