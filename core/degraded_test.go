@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -601,42 +600,27 @@ func TestWhatIsLeftOfABudgetIsNoTimeToBeSilentIn(t *testing.T) {
 
 func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 	t.Parallel()
-	link := lab.New(memlock.New())
-	locks, err := core.New(fallback.New(link))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name string
-		opts []core.Option
-	}{
-		{"WithDedup", []core.Option{core.WithDedup(time.Hour)}},
-		{"WithMinHold", []core.Option{core.WithMinHold(time.Minute)}},
-		{"WithShared", []core.Option{core.WithShared()}},
-		{"WithLimit", []core.Option{core.WithLimit(2)}},
-		{"OnUnavailable(2)", []core.Option{core.OnUnavailable(2)}},
-	} {
-		opts := append([]core.Option{core.OnUnavailable(core.LocalOnly)}, c.opts...)
-		_, ofNew := core.New(fallback.New(link), opts[0], opts[1])
-		_, ofWith := locks.With(opts...)
-		_, ofTry := locks.TryAcquire(t.Context(), "try", opts...)
-		_, ofAll := locks.AcquireAll(t.Context(), []string{"a", "b"}, opts...)
-		ofDo := locks.Do(t.Context(), "name", func(context.Context) error { t.Error("it ran"); return nil }, opts...)
-		for _, err := range []error{ofNew, ofWith, ofTry, ofAll, ofDo} {
-			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), c.name) {
-				t.Errorf("%s: %v", c.name, err)
+	falling(t, func(b *bench) {
+		local := core.OnUnavailable(core.LocalOnly)
+		for name, opt := range map[string]core.Option{
+			"WithDedup": core.WithDedup(time.Hour), "WithMinHold": core.WithMinHold(time.Minute), "WithShared": core.WithShared(),
+			"WithLimit": core.WithLimit(2), "OnUnavailable(2)": core.OnUnavailable(2),
+		} {
+			for _, err := range []error{
+				second(core.New(fallback.New(b.link), local, opt)),
+				second(b.locks.With(local, opt)),
+				second(b.locks.TryAcquire(b.Context(), "try", local, opt)),
+				second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, local, opt)),
+				b.locks.Do(b.Context(), "name", func(context.Context) error { panic("ran") }, local, opt),
+			} {
+				b.says(err, core.ErrInvalid, name)
 			}
 		}
-		if n := link.Calls(lab.OpAcquire); n > 0 {
-			t.Fatalf("%s: %d commands", c.name, n)
+		if n := b.link.Calls(lab.OpAcquire); n > 0 {
+			b.Errorf("%d commands", n)
 		}
-	}
-	if _, err := locks.With(core.OnUnavailable(core.LocalOnly), core.WithDedup(time.Hour), core.OnUnavailable(core.FailClosed)); err != nil {
-		t.Errorf("the last one counts: %v", err)
-	}
-	if err := locks.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+		b.ok(second(b.locks.With(local, core.WithDedup(time.Hour), core.OnUnavailable(core.FailClosed)))) // the last one wins
+	})
 }
 
 func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
