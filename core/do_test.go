@@ -14,20 +14,12 @@ import (
 
 var errWork = errors.New("work failed")
 
-func TestDoReturnsTheErrorOfTheWorkAsItIs(t *testing.T) {
+func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		if err := b.locks.Do(b.Context(), "name", func(context.Context) error { return errWork }); err != errWork { //nolint:errorlint // as it is
 			b.Errorf("%v", err)
 		}
-		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }))
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-	})
-}
-
-func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
 		for _, result := range []error{nil, errWork} {
 			err := b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 				b.link.All(lab.Refused, lab.OpRenew)
