@@ -146,37 +146,6 @@ func TestTheEndOfItsContextEndsACampaign(t *testing.T) {
 	})
 }
 
-func TestTheEndOfItsContextEndsACampaignThatCannotReachTheLockService(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(lab.Refused)
-		ctx, cancel := context.WithTimeout(b.Context(), 10*ttl)
-		defer cancel()
-		b.took(10*ttl, 0, func() {
-			err := b.locks.Campaign(ctx, "scheduler", func(context.Context) error { panic("ran") })
-			b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
-		})
-		// One attempt and its re-sends, with pauses between: nobody storms a server that is down.
-		if n := b.link.Calls(lab.OpAcquire); n < 10 || n > 500 {
-			b.Errorf("%d calls in %s", n, 10*ttl)
-		}
-	})
-}
-
-func TestCloseEndsACampaign(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		var reigning atomic.Int64
-		first := b.elect(b.Context(), b.locks, &reigning)
-		waiting := b.other()
-		second := b.elect(b.Context(), waiting, &reigning)
-		b.ok(waiting.Close(b.Context()))
-		b.is(<-second.result, core.ErrClosed)
-		b.ok(b.locks.Close(b.Context())) // its work ends, and is waited for
-		b.is(<-first.result, context.Canceled)
-	})
-}
-
 func TestNothingKeepsACampaignInItsPause(t *testing.T) {
 	t.Parallel()
 	for want, end := range map[error]func(*bench, context.CancelFunc){

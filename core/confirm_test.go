@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // leave lets time pass until so much trust is left in x, which nothing else renews.
@@ -20,21 +18,6 @@ func (b *bench) leave(x *core.Lease, left time.Duration) {
 	time.Sleep(time.Until(x.ValidUntil()) - left)
 	if now := time.Until(x.ValidUntil()); now != left {
 		b.Fatalf("%s left, not %s", now, left)
-	}
-}
-
-// halfSpent returns a lease of which half of the TTL is left, and that its watchdog, as late
-// as can be, will renew soon.
-func (b *bench) halfSpent() *core.Lease {
-	b.Helper()
-	for {
-		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3)) // with jitter, after 5 to 6.7 s
-		before := b.link.Calls(lab.OpRenew)
-		time.Sleep(time.Until(x.ValidUntil()) - ttl/2)
-		if b.link.Calls(lab.OpRenew) == before {
-			return x
-		}
-		b.ok(x.Release(b.Context()))
 	}
 }
 
@@ -73,21 +56,6 @@ func TestConfirmIsFreeWhileMoreThanHalfOfTheTTLIsLeft(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestConfirmCostsNothingWhileTheWatchdogGetsThrough(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-			for range 1000 {
-				time.Sleep(ttl / 97)
-				before := b.link.Calls(lab.OpRenew)
-				b.ok(core.Confirm(ctx))
-				b.renewed(before)
-			}
-			return nil
-		}))
-	})
 }
 
 func TestConfirmTrustsFromBeforeItsRequest(t *testing.T) {
@@ -164,53 +132,6 @@ func TestConfirmFindsOutThatTheNameWasTaken(t *testing.T) {
 		b.is(x.Release(b.Context()), core.ErrLost)
 		b.ok(y.Check(b.Context()))
 	})
-}
-
-func TestConfirmCountsAsARenewalOfTheWatchdog(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.halfSpent()
-		before := b.link.Calls(lab.OpRenew)
-		b.ok(core.Confirm(x.Context()))
-		time.Sleep(ttl * 2 / 5) // its next one is due after three quarters of two thirds, and goes 1/30 early at most
-		b.renewed(before + 1)
-		time.Sleep(5 * ttl)
-		b.ok(x.Err())
-		if n := b.link.Calls(lab.OpRenew) - before; n < 8 || n > 12 {
-			b.Errorf("%d renewals in eight or nine periods", n)
-		}
-	})
-}
-
-func TestTheWatchdogGoesOnAfterAConfirmThatFailed(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.halfSpent()
-		before := b.link.Calls(lab.OpRenew)
-		b.link.Next(lab.OpRenew, lab.Refused)
-		b.ok(core.Confirm(x.Context()))
-		time.Sleep(ttl / 20)
-		b.renewed(before + 2) // it repeats what has failed, and does not wait for its time
-		time.Sleep(5 * ttl)
-		b.ok(x.Err())
-	})
-}
-
-func TestConfirmIsSeenByTheObserver(t *testing.T) {
-	t.Parallel()
-	var seen []core.Event
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		b.leave(x, ttl/2)
-		b.link.Next(lab.OpRenew, lab.ReplyReset)
-		b.link.Delay(time.Millisecond, 0)
-		b.ok(core.Confirm(x.Context()))
-		b.ok(core.Confirm(x.Context()))
-		synctest.Wait()
-		if len(seen) != 2 || !errors.Is(seen[0].Err, core.ErrUnavailable) || seen[1].Err != nil || seen[1].Took != time.Millisecond || seen[1].Name != "name" {
-			b.Errorf("%+v", seen)
-		}
-	}, observing(observer{Renewed: func(e core.Event) { seen = append(seen, e) }}))
 }
 
 func TestConfirmWithoutALeaseIsInvalid(t *testing.T) {
@@ -349,33 +270,35 @@ func TestConfirmIsNotHeldToALeaseThatWasGivenBack(t *testing.T) {
 	})
 }
 
-// slow is a backend that answers renewals, "yours" among them, after so long, whatever the
-// context says.
-type slow struct {
-	*memlock.Store
-	by time.Duration
+// confirming calls Confirm on a goroutine, and returns once it waits for an answer.
+func confirming(ctx context.Context) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- core.Confirm(ctx) }()
+	synctest.Wait()
+	return result
 }
 
-func (s slow) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs := s.Store.Renew(ctx, claims)
-	time.Sleep(s.by)
-	return errs
-}
-
-func TestAnAnswerToConfirmAfterTrustEndedDoesNotRevive(t *testing.T) {
+func TestTheReleaseAwaitsAConfirm(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		locks, err := core.New(slow{memlock.New(), ttl / 2}) // as if the process had stood still
-		b.ok(err)
-		defer func() { b.ok(locks.Close(b.Context())) }()
-		x := b.acquire(locks, "name", core.WithoutRenewal())
-		b.leave(x, ttl/2)
-		time.Sleep(time.Millisecond)
-		b.took(ttl/2-time.Millisecond, 0, func() {
-			b.lostBecause(core.Confirm(context.WithoutCancel(x.Context())), "name", core.ReasonExpired)
+	for _, fate := range []lab.Fate{lab.HeldBack, lab.ReplyHeldBack} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.locks, "name", core.WithoutRenewal())
+			ctx := context.WithoutCancel(x.Context())
+			b.leave(x, ttl/2)
+			b.link.Next(lab.OpRenew, fate)
+			confirmed := confirming(ctx)
+			released := make(chan error, 1)
+			go func() { released <- x.Release(b.Context()) }()
+			synctest.Wait()
+			if n := b.link.Calls(lab.OpRelease); n != 0 {
+				b.Error("the release went out beside the renewal")
+			}
+			b.link.Deliver()
+			b.ok(<-released)
+			b.is(<-confirmed, core.ErrReleased)
+			b.is(core.Confirm(ctx), core.ErrReleased)
+			b.renewed(1)
+			b.ok(b.acquire(b.other(), "name").Release(b.Context()))
 		})
-		time.Sleep(ttl / 2) // the answer has come
-		b.reason(x, core.ReasonExpired)
-		b.is(core.Confirm(x.Context()), core.ErrLost)
-	})
+	}
 }

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -110,46 +107,6 @@ func TestEventsSayWhetherTheLeaseIsDegraded(t *testing.T) {
 	}))
 }
 
-func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		b.link.All(lab.Refused)
-		b.took(0, 0, func() {
-			x, err := b.localOnly().Acquire(b.Context(), "name")
-			b.ok(err)
-			b.degraded(x)
-		})
-	})
-}
-
-func TestOfTwoThatGiveUpOnTheBackendAtOnceOneGoesLocal(t *testing.T) {
-	t.Parallel()
-	for range 20 {
-		falling(t, func(b *bench) {
-			b.link.All(lab.RequestLost)
-			leases := make(chan *core.Lease, 8)
-			for range cap(leases) {
-				go func() {
-					x, err := b.locks.TryAcquire(b.Context(), "name", core.OnUnavailable(core.LocalOnly))
-					if err != nil {
-						b.is(err, core.ErrHeld)
-					}
-					leases <- x
-				}()
-			}
-			got := 0
-			for range cap(leases) {
-				if x := <-leases; x != nil {
-					got++
-				}
-			}
-			if got != 1 {
-				b.Errorf("%d leases at once", got)
-			}
-		})
-	}
-}
-
 // late is a context whose end the runtime has not come to, though it is time.
 type late struct {
 	context.Context
@@ -226,19 +183,6 @@ func nobodyPays(t *testing.T, fate lab.Fate, least, most int) {
 	})
 }
 
-func TestAnOutageThatNobodyHasSeenForASecondIsAskedAbout(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.outage(lab.RequestLost)
-		b.link.Heal()
-		time.Sleep(time.Second)
-		if x := b.acquire(local, "name"); x.Degraded() {
-			b.Error("degraded")
-		}
-	})
-}
-
 // real fails the test unless local gets a real lease of another name.
 func (b *bench) real(local *core.Locker) {
 	b.Helper()
@@ -270,65 +214,6 @@ func TestTheHiccupOfOneCallIsNoOutageForOthers(t *testing.T) {
 			b.real(local)
 		})
 	}
-}
-
-func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.link.All(lab.Refused)
-		x := b.acquire(local, "name")
-		b.link.Heal()
-		time.Sleep(time.Hour) // nothing renews it, and nothing ends it before MaxHold does
-		for _, l := range []*core.Locker{local, b.locks} {
-			for _, opts := range [][]core.Option{nil, {core.WithWait(time.Second)}} {
-				b.is(second(l.Acquire(b.Context(), "name", append(opts, core.WithWait(time.Second))...)), core.ErrHeld)
-			}
-		}
-		next := make(chan *core.Lease, 2)
-		for _, l := range []*core.Locker{local, b.locks} {
-			go func() {
-				x, err := l.Acquire(b.Context(), "name")
-				b.ok(err)
-				next <- x
-			}()
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(next) > 0 {
-			b.Fatal("two at once")
-		}
-		b.ok(x.Release(b.Context()))
-		for range 2 {
-			x := <-next
-			if x.Degraded() {
-				b.Error("degraded, after the outage")
-			}
-			b.ok(x.Release(b.Context()))
-		}
-	}, core.WithMaxHold(0))
-}
-
-func TestALeaseFromBeforeTheOutageExcludesDegradedOnes(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		x := b.acquire(b.locks, "name")
-		b.outage(lab.Refused)
-		_, err := local.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
-		got := make(chan *core.Lease)
-		go func() {
-			y, err := local.Acquire(b.Context(), "name")
-			b.ok(err)
-			got <- y
-		}()
-		y := <-got // as soon as the other one's context has ended
-		b.reason(x, core.ReasonUnreachable)
-		b.degraded(y)
-		b.is(x.Release(b.Context()), core.ErrLost)
-		b.ok(y.Err())
-	})
 }
 
 func TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold(t *testing.T) {
@@ -442,68 +327,6 @@ func (b *bench) acquireElsewhere(name string) {
 	b.ok(x.Release(b.Context()))
 }
 
-func TestWhoGoesLocalLeavesNoGrantBehind(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		b.link.All(lab.ReplyLost, lab.OpAcquire) // it is granted there
-		b.link.All(lab.RequestLost, lab.OpRenew)
-		b.degraded(b.acquire(b.localOnly(), "name"))
-		synctest.Wait()
-		b.acquireElsewhere("name")
-	})
-}
-
-func TestBehindWhatWasNeverSentNobodyCleansUp(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		b.link.All(lab.Refused)
-		local := b.localOnly()
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for range 10 {
-					b.ok(local.Do(b.Context(), "name", func(context.Context) error { time.Sleep(5 * time.Millisecond); return nil }))
-				}
-			})
-		}
-		all.Wait()
-		if n := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait) + b.link.Calls(lab.OpRelease); n > 4 {
-			b.Errorf("%d commands, and none can have been executed", n)
-		}
-	})
-}
-
-func TestReadersOfThisProcessAndDegradedLeasesExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	for kind, opt := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			falling(t, func(b *bench) {
-				local := b.localOnly()
-				reader := b.acquire(b.locks, "name", opt)
-				b.outage(lab.Refused)
-				_, err := local.TryAcquire(b.Context(), "name")
-				b.is(err, core.ErrHeld)
-				got := make(chan *core.Lease)
-				go func() {
-					x, err := local.Acquire(b.Context(), "name")
-					b.ok(err)
-					got <- x
-				}()
-				synctest.Wait()
-				_ = reader.Release(b.Context()) // unconfirmed: the backend does not answer
-				x := <-got
-				b.degraded(x)
-				b.link.Heal()
-				time.Sleep(2 * ttl)
-				b.taken(b.locks, "name", opt)
-				b.ok(x.Release(b.Context()))
-				b.acquire(b.locks, "name", opt)
-			})
-		})
-	}
-}
-
 // denied is a backend that answers every acquire with the same error.
 type denied struct {
 	driver.Driver
@@ -558,45 +381,6 @@ type timeout struct{}
 
 func (timeout) Error() string { return "i/o timeout" }
 func (timeout) Timeout() bool { return true }
-
-func TestTheEndOfTheCallersContextFailsClosed(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.link.All(lab.RequestLost)
-		for _, d := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
-			ctx, cancel := context.WithTimeout(b.Context(), d)
-			b.took(d, 50*time.Millisecond, func() {
-				b.is(second(local.TryAcquire(ctx, "name")), context.DeadlineExceeded)
-			})
-			cancel()
-		}
-		time.Sleep(time.Second) // somebody has asked meanwhile, and found out
-		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-		defer cancel()
-		x, err := local.TryAcquire(ctx, "name")
-		b.ok(err)
-		b.degraded(x)
-	})
-}
-
-func TestWhatIsLeftOfABudgetIsNoTimeToBeSilentIn(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.acquire(b.locks, "name")
-		answer := make(chan error)
-		go func() {
-			_, err := local.Acquire(b.Context(), "name", core.WithWait(bound+time.Millisecond), core.WithTTL(7*time.Second))
-			answer <- err
-		}()
-		time.Sleep(bound)
-		b.link.All(lab.RequestLost)
-		b.is(<-answer, core.ErrHeld) // as it was until then
-		b.link.Heal()
-		b.real(local)
-	})
-}
 
 func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 	t.Parallel()
@@ -710,91 +494,5 @@ func TestCampaignHasNoLeaderWithoutTheBackend(t *testing.T) {
 		defer cancel()
 		err := local.Campaign(ctx, "name", func(context.Context) error { b.Error("a leader"); return nil }, core.OnUnavailable(core.LocalOnly))
 		b.is(err, context.DeadlineExceeded)
-	})
-}
-
-// Under outages that come and go, and with kinds and policies mixed, nobody of one process is
-// beside a holder who is exclusive.
-func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		var inside, degraded, granted atomic.Int64
-		var wg sync.WaitGroup
-		local := b.localOnly()
-		kinds := []struct {
-			locks  *core.Locker
-			opts   []core.Option
-			weight int64
-		}{
-			{local, nil, 100}, {local, []core.Option{core.WithWait(0)}, 100}, {local, []core.Option{core.WithWait(3 * time.Second)}, 100},
-			{b.locks, nil, 100}, {b.locks, []core.Option{core.WithWait(0)}, 100}, {b.locks, []core.Option{core.WithShared()}, 1},
-		}
-		for i := range 12 {
-			kind := kinds[i%len(kinds)]
-			wg.Go(func() {
-				for range 60 {
-					ctx, cancel := context.WithTimeout(b.Context(), rand.N(5*time.Second))
-					err := kind.locks.Do(ctx, "name", func(ctx context.Context) error {
-						if n := inside.Add(kind.weight); kind.weight > 1 && n != kind.weight || n%100 != 0 && n > 99 {
-							b.Errorf("%d inside", n)
-						}
-						x, _ := core.FromContext(ctx)
-						if x.Degraded() {
-							degraded.Add(1)
-						} else {
-							granted.Add(1)
-						}
-						select {
-						case <-time.After(rand.N(200 * time.Millisecond)):
-						case <-ctx.Done():
-						}
-						inside.Add(-kind.weight)
-						return nil
-					}, kind.opts...)
-					cancel()
-					if err != nil {
-						time.Sleep(rand.N(100 * time.Millisecond))
-					}
-				}
-			})
-		}
-		stop := make(chan struct{})
-		go func() {
-			for {
-				b.link.All([]lab.Fate{lab.Refused, lab.RequestLost, lab.ReplyLost, lab.ReplyReset, lab.HeldBack}[rand.N(5)])
-				time.Sleep(rand.N(6 * time.Second))
-				b.link.Heal()
-				select {
-				case <-stop:
-					return
-				case <-time.After(rand.N(3 * time.Second)):
-				}
-			}
-		}()
-		wg.Wait()
-		close(stop)
-		time.Sleep(10 * time.Second)
-		b.link.Heal()
-		time.Sleep(2 * ttl)
-		if degraded.Load() == 0 || granted.Load() == 0 {
-			b.Errorf("%d degraded, %d granted", degraded.Load(), granted.Load())
-		}
-		b.acquireElsewhere("name")
-	})
-}
-
-// What a call has sent before it was told anything counts as open, so core cleans up behind it.
-func TestWhatACallThatMayGoLocalHasSentInVainIsCleanedUp(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		theirs := b.acquire(b.other(), "name")
-		b.link.Next(lab.OpAcquire, lab.HeldBack)
-		ctx, cancel := context.WithTimeout(b.Context(), bound)
-		defer cancel()
-		b.is(second(b.localOnly().Acquire(ctx, "name")), core.ErrHeld)
-		b.ok(theirs.Release(b.Context()))
-		time.Sleep(time.Second)
-		b.link.Deliver()
-		b.freeWithin(time.Second, "name")
 	})
 }

@@ -136,21 +136,6 @@ func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
 	})
 }
 
-func TestCloseEndsADrain(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		drained := make(chan error, 1)
-		go func() { drained <- b.locks.Drain(b.Context()) }()
-		synctest.Wait()
-		short, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		b.is(b.locks.Close(short), context.DeadlineExceeded)
-		b.is(<-drained, core.ErrClosed)
-		_ = x.Release(b.Context())
-	})
-}
-
 func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

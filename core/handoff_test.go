@@ -69,40 +69,6 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestAHandoffIsWorthNothingTwice(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		handoff := b.detach(b.acquire(b.locks, "name"))
-		y, err := b.other().Attach(b.Context(), handoff)
-		b.ok(err)
-		third := b.other()
-		b.is(second(third.Attach(b.Context(), handoff, core.WithWait(0))), core.ErrHeld)
-		b.took(time.Second, 0, func() {
-			b.is(second(third.Attach(b.Context(), handoff, core.WithWait(time.Second))), core.ErrHeld)
-		})
-		b.ok(y.Release(b.Context()))
-		z, err := third.Attach(b.Context(), handoff) // an ordinary acquire
-		b.ok(err)
-		b.ok(z.Release(b.Context()))
-	})
-}
-
-func TestANameThatNobodyComesForIsFreeAfterKeep(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		handoff := b.detach(b.acquire(b.locks, "name"))
-		other := b.other()
-		b.took(keep, 10*time.Millisecond, func() {
-			x, err := other.Acquire(b.Context(), "name")
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
-		})
-		x, err := other.Attach(b.Context(), handoff)
-		b.ok(err)
-		b.ok(x.Release(b.Context()))
-	})
-}
-
 func TestDetachGivesNoTurnToThoseWhoWaitInTheProcess(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -144,24 +110,6 @@ func TestADetachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 			y, err := b.other().Attach(b.Context(), handoff, core.WithWait(0))
 			b.ok(err)
 			b.ok(y.Release(b.Context()))
-		})
-	}
-}
-
-func TestAnAttachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
-	t.Parallel()
-	for _, wait := range []time.Duration{0, core.WaitForever} {
-		virtual(t, func(b *bench) {
-			x := b.acquire(b.other(), "name")
-			handoff := b.detach(x)
-			b.link.Next(lab.OpAcquire, lab.ReplyLost)
-			y, err := b.locks.Attach(b.Context(), handoff, core.WithWait(wait))
-			b.ok(err)
-			if y.Fence() <= x.Fence() {
-				b.Errorf("fence %d after %d", y.Fence(), x.Fence())
-			}
-			b.ok(y.Release(b.Context()))
-			b.isFree("name")
 		})
 	}
 }

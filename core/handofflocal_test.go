@@ -70,29 +70,3 @@ func TestADegradedLeaseCannotBeDetached(t *testing.T) {
 		b.ok(x.Release(b.Context()))
 	})
 }
-
-func TestNobodyGoesLocalBesideAnAttachedLease(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		handoff := b.detach(b.acquire(b.other(), "name"))
-		y, err := b.locks.Attach(b.Context(), handoff)
-		b.ok(err)
-		b.outage(lab.Refused)
-		b.taken(local, "name")
-		b.ok(y.Err())
-		b.link.All(lab.Delivered)
-		b.ok(y.Release(b.Context()))
-		b.link.All(lab.Refused)
-		x := b.acquire(local, "name")
-		b.degraded(x)
-
-		handoff = b.detach(b.acquire(b.other(), "name"))
-		b.link.All(lab.Delivered) // the backend is back, and says yes
-		b.is(second(b.locks.Attach(b.Context(), handoff, core.WithWait(0))), core.ErrHeld)
-		b.ok(x.Release(b.Context()))
-		y, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
-		b.ok(err)
-		b.ok(y.Release(b.Context()))
-	})
-}

@@ -178,17 +178,3 @@ func TestARetryAfterAnUnknownOutcomeGetsALaterFence(t *testing.T) {
 		})
 	}
 }
-
-// The name comes free by its TTL at the latest. But who asks again and again behind a command that is late may free it earlier.
-func TestBehindAReleaseWithoutAnAnswerALateCommandIsCleanedUp(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Next(lab.OpAcquire, lab.RequestLate)
-		x := b.acquire(b.locks, "name", core.WithTTL(time.Minute))
-		b.link.Drop(lab.OpRelease)
-		b.is(x.Release(b.Context()), core.ErrUnavailable)
-		b.link.Heal()
-		time.Sleep(2 * time.Second)
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-	})
-}

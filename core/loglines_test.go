@@ -198,26 +198,6 @@ func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 	}
 }
 
-func TestARefusalOfThisProcessIsNoAnswerOfTheService(t *testing.T) {
-	t.Parallel()
-	text := logging(t, func(b *bench) {
-		x := b.acquire(b.locks, "here", core.WithTTL(time.Hour)) // it is not renewed meanwhile
-		y := b.acquire(b.other(), "there", core.WithTTL(time.Hour))
-		b.link.All(lab.Refused)
-		for range 2 {
-			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
-			synctest.Wait() // the log knows
-			b.taken(b.locks, "here")
-		}
-		b.link.Heal()
-		time.Sleep(time.Second)
-		b.taken(b.locks, "there")
-		b.ok(x.Release(b.Context()))
-		b.ok(y.Release(b.Context()))
-	})
-	count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "failures=2": 1})
-}
-
 func TestTheLogSaysThatWorkGoesOnWithoutTheServiceAndWhenThatIsOver(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -36,17 +36,6 @@ func TestTheSameNameInsideALeaseReenters(t *testing.T) {
 	})
 }
 
-func TestAnotherNameInBetweenDoesNotHideTheOuterLease(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.ok(b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
-			return b.locks.Do(ctx, "b", func(ctx context.Context) error {
-				return b.locks.Do(ctx, "a", func(context.Context) error { return nil }, core.WithWait(0))
-			})
-		}))
-	})
-}
-
 func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
