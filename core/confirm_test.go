@@ -302,3 +302,17 @@ func TestTheReleaseAwaitsAConfirm(t *testing.T) {
 		})
 	}
 }
+
+func TestConfirmWaitsForTheWatchdogsRenewalInsteadOfItsOwn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3))
+		b.link.Next(lab.OpRenew, lab.HeldBack)
+		b.eventually("the watchdog renews", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
+		confirmed := confirming(x.Context())
+		time.Sleep(time.Second / 2)
+		b.link.Deliver()
+		b.ok(<-confirmed)
+		b.renewed(1)
+	})
+}

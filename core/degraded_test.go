@@ -216,6 +216,36 @@ func TestTheHiccupOfOneCallIsNoOutageForOthers(t *testing.T) {
 	}
 }
 
+func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
+	t.Parallel()
+	falling(t, func(b *bench) {
+		local := b.localOnly()
+		b.link.All(lab.Refused)
+		x := b.acquire(local, "name")
+		b.link.Heal()
+		time.Sleep(time.Hour) // nothing renews it, and nothing ends it before MaxHold does
+		var waiting []*call
+		for _, l := range []*core.Locker{local, b.locks} {
+			b.taken(l, "name")
+			b.is(second(l.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
+			waiting = append(waiting, b.call(l))
+		}
+		time.Sleep(time.Minute)
+		if waiting[0].ended() || waiting[1].ended() {
+			b.Fatal("two at once")
+		}
+		b.ok(x.Release(b.Context()))
+		for _, w := range waiting {
+			b.eventually("its turn", w.ended)
+			y := w.granted()
+			if y.Degraded() {
+				b.Error("degraded, after the outage")
+			}
+			b.ok(y.Release(b.Context()))
+		}
+	}, core.WithMaxHold(0))
+}
+
 func TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold(t *testing.T) {
 	t.Parallel()
 	falling(t, func(b *bench) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,5 +198,31 @@ func TestSeveralNamesAreReadTogether(t *testing.T) {
 		for _, x := range leases {
 			b.ok(x.Release(b.Context()))
 		}
+	})
+}
+
+func TestALimitIsKeptAcrossProcessesAndServedInOrder(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const limit, callers = 3, 12
+		lockers := []*core.Locker{b.locks, b.other()}
+		var inside atomic.Int32
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				b.is(lockers[i%2].Do(b.Context(), "name", func(ctx context.Context) error {
+					if n := inside.Add(1); n > limit {
+						b.Errorf("%d at once", n)
+					}
+					if _, err := core.FenceFor(ctx, "name"); !errors.Is(err, core.ErrInvalid) {
+						b.Error("a permit has a fence")
+					}
+					time.Sleep(time.Minute)
+					inside.Add(-1)
+					return nil
+				}, core.WithLimit(limit)), nil)
+			})
+		}
+		b.took(callers/limit*time.Minute, time.Second, wg.Wait) // all places are in use all the time
 	})
 }

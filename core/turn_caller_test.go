@@ -26,22 +26,16 @@ func (c busy) Done() <-chan struct{} {
 }
 
 // busyCall is call for a caller who looks after d.
-func (b *bench) busyCall(l *core.Locker, d time.Duration, opts ...core.Option) *call {
-	ctx, cancel := context.WithCancel(b.Context())
-	b.Cleanup(cancel)
-	c := &call{bench: b, cancel: cancel, over: make(chan struct{})}
-	go func() {
-		defer close(c.over)
-		c.lease, c.err = l.Acquire(busy{ctx, &sync.Once{}, d}, "name", opts...)
-	}()
-	synctest.Wait()
-	return c
+func (b *bench) busyCall(l *core.Locker, d time.Duration) *call {
+	return b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) {
+		return l.Acquire(busy{ctx, new(sync.Once), d}, "name")
+	})
 }
 
 func TestCloseTakesBackATurnThatNobodyHasSeen(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []time.Duration{0, tired} {
-		for range 10 { // as above
+		for range 10 { // it may see either first
 			virtual(t, func(b *bench) {
 				holder := b.acquire(b.other(), "name")
 				first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired)
