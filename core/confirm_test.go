@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // leave lets time pass until so much trust is left in x, which nothing else renews.
@@ -314,5 +316,36 @@ func TestConfirmWaitsForTheWatchdogsRenewalInsteadOfItsOwn(t *testing.T) {
 		b.link.Deliver()
 		b.ok(<-confirmed)
 		b.renewed(1)
+	})
+}
+
+// slow is a backend that answers renewals, "yours" among them, after so long, whatever the
+// context says.
+type slow struct {
+	*memlock.Store
+	by time.Duration
+}
+
+func (s slow) Renew(ctx context.Context, claims []driver.Claim) []error {
+	errs := s.Store.Renew(ctx, claims)
+	time.Sleep(s.by)
+	return errs
+}
+
+func TestAnAnswerToConfirmAfterTrustEndedDoesNotRevive(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		locks, err := core.New(slow{memlock.New(), ttl / 2}) // as if the process had stood still
+		b.ok(err)
+		defer func() { b.ok(locks.Close(b.Context())) }()
+		x := b.acquire(locks, "name", core.WithoutRenewal())
+		b.leave(x, ttl/2)
+		time.Sleep(time.Millisecond)
+		b.took(ttl/2-time.Millisecond, 0, func() {
+			b.lostBecause(core.Confirm(context.WithoutCancel(x.Context())), "name", core.ReasonExpired)
+		})
+		time.Sleep(ttl / 2) // the answer has come
+		b.reason(x, core.ReasonExpired)
+		b.is(core.Confirm(x.Context()), core.ErrLost)
 	})
 }
