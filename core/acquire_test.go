@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,48 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
-
-func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		var order []int
-		var wg sync.WaitGroup
-		for i := range 20 {
-			wg.Go(func() {
-				b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { order = append(order, i); return nil }), nil)
-			})
-			synctest.Wait() // it stands in line
-		}
-		b.took(0, 0, func() { // each is told by the one before
-			b.ok(x.Release(b.Context()))
-			wg.Wait()
-		})
-		if !slices.IsSorted(order) || len(order) != 20 {
-			b.Errorf("served in the order %v", order)
-		}
-	})
-}
-
-func TestAProcessAsksForANameWithOneGoroutineOnly(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.other()
-		x := b.acquire(holder, "name")
-		var wg sync.WaitGroup
-		for range 200 {
-			wg.Go(func() { b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }), nil) })
-		}
-		const seconds = 50
-		time.Sleep(seconds * time.Second)
-		asked := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait)
-		if asked > 3*seconds {
-			b.Errorf("%d commands in %d s for 200 waiters", asked, seconds)
-		}
-		b.ok(x.Release(b.Context()))
-		wg.Wait()
-	})
-}
 
 func TestAProcessThatHoldsTheNameAsksNobody(t *testing.T) {
 	t.Parallel()
@@ -71,8 +28,7 @@ func TestAProcessThatHoldsTheNameAsksNobody(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 		defer cancel()
-		_, err = b.locks.Acquire(ctx, "name")
-		b.is(err, core.ErrHeld, context.DeadlineExceeded)
+		b.is(second(b.locks.Acquire(ctx, "name")), core.ErrHeld, context.DeadlineExceeded)
 		if n := b.link.Calls(lab.OpAcquire) - asked; n != 0 {
 			b.Errorf("%d commands", n)
 		}
@@ -84,32 +40,18 @@ func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.acquire(b.other(), "name", core.WithLabel("them"))
-		b.took(3*time.Second, 0, func() {
-			_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(3*time.Second))
-			b.is(err, core.ErrHeld)
-			b.isNot(err, core.ErrUnavailable, context.DeadlineExceeded)
-			held, ok := errors.AsType[*core.HeldError](err)
-			if !ok || held.Label != "them" || held.RetryAfter <= 0 || held.RetryAfter > time.Second {
-				b.Errorf("%#v", err)
-			}
-		})
-		b.took(0, 0, func() {
-			_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(0))
-			b.is(err, core.ErrHeld)
-		})
-	})
-}
-
-func TestTheBudgetOfThoseInLineEndsWithHeldToo(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.acquire(b.other(), "name")
 		var wg sync.WaitGroup
-		for i := range 5 {
+		for i := range 5 { // the first one asks, the others stand in line behind it
 			wg.Go(func() {
-				b.took(time.Duration(i+1)*time.Second, 0, func() {
-					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(time.Duration(i+1)*time.Second))
+				budget := time.Duration(i) * time.Second
+				b.took(budget, 0, func() {
+					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(budget))
 					b.is(err, core.ErrHeld)
+					b.isNot(err, core.ErrUnavailable, context.DeadlineExceeded)
+					held, ok := errors.AsType[*core.HeldError](err)
+					if !ok || held.Label != "them" || held.RetryAfter <= 0 || held.RetryAfter > time.Second {
+						b.Errorf("%#v", err)
+					}
 				})
 			})
 		}
@@ -168,19 +110,6 @@ func TestAWaitingAcquireGivesUpAfterATTLWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAWaitingAcquireSurvivesAnOutageShorterThanTheTTL(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(lab.Refused)
-		time.AfterFunc(ttl/2, func() { b.link.All(lab.Delivered) })
-		b.took(ttl/2, time.Second, func() {
-			x, err := b.locks.Acquire(b.Context(), "name")
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
-		})
-	})
-}
-
 func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -233,26 +162,6 @@ func complete(b *bench) {
 		core.WithDedup(time.Hour), core.WithDedupScope("pay")))
 }
 
-func TestTryAcquireBesideAnUnavailableAttemptIsUnavailable(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(lab.RequestLost)
-		var wg sync.WaitGroup
-		for range 20 {
-			wg.Go(func() {
-				b.took(bound, 0, func() {
-					_, err := b.locks.TryAcquire(b.Context(), "name")
-					b.is(err, core.ErrUnavailable)
-				})
-			})
-		}
-		wg.Wait()
-		if n := b.link.Calls(lab.OpAcquire); n > 2 {
-			b.Errorf("%d commands for 20 calls", n)
-		}
-	})
-}
-
 func TestAGrantForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -260,8 +169,7 @@ func TestAGrantForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.Context(), 200*time.Millisecond)
 		defer cancel()
 		b.took(200*time.Millisecond, 0, func() {
-			_, err := b.locks.Acquire(ctx, "name")
-			b.is(err, context.DeadlineExceeded)
+			b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded)
 		})
 		b.link.Delay(0, 0)
 		b.took(0, time.Second, func() {
@@ -293,8 +201,7 @@ func TestInvalidNamesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		for _, name := range []string{"", " ", "a b", "a{b", "a}b", "a\x00", "a\n", "a\u0085", "a\xff", strings.Repeat("x", 201)} {
-			_, err := b.locks.Acquire(b.Context(), name)
-			b.is(err, core.ErrInvalid)
+			b.is(second(b.locks.Acquire(b.Context(), name)), core.ErrInvalid)
 			b.is(b.locks.Do(b.Context(), name, func(context.Context) error { panic("ran") }), core.ErrInvalid)
 		}
 		if n := b.link.Calls(lab.OpAcquire); n != 0 {
@@ -360,53 +267,6 @@ func TestABudgetThatEndsBeforeTheFirstAnswerEndsWithThatAnswer(t *testing.T) {
 	}
 }
 
-func TestATokenIsKeptThroughTheRetriesOfOneCall(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Next(lab.OpAcquire, lab.ReplyLost, lab.ReplyLost) // one whole attempt
-		tokens := make(chan string, 1)
-		time.AfterFunc(bound/4, func() { tokens <- b.link.LastClaim().Token })
-		x, err := b.locks.Acquire(b.Context(), "name")
-		b.ok(err)
-		if b.link.LastClaim().Token != <-tokens || b.link.Calls(lab.OpRelease) != 0 {
-			b.Error("another token for the same call")
-		}
-		b.ok(x.Release(b.Context()))
-	})
-}
-
-// hangsUp is a backend whose caller goes at the moment of the grant.
-type hangsUp struct {
-	*memlock.Store
-	cancel context.CancelFunc
-}
-
-func (h *hangsUp) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	defer h.cancel()
-	return h.Store.Acquire(ctx, c)
-}
-
-func TestAGrantThatComesWithTheEndOfTheContextIsGivenBack(t *testing.T) {
-	t.Parallel()
-	for range 50 { // the caller may see either first
-		store := memlock.New()
-		ctx, cancel := context.WithCancel(t.Context())
-		locks, err := core.New(&hangsUp{store, cancel}, core.WithMinHold(minHold)) // that is for those who worked
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x, err := locks.Acquire(ctx, "name"); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%v, %v", x, err)
-		}
-		if err := locks.Close(t.Context()); err != nil { // the clean-up is over then
-			t.Fatal(err)
-		}
-		if _, err := store.Acquire(t.Context(), driver.Claim{Name: "name", Token: "another", TTL: ttl}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // sleepy is a backend whose first grant comes when most of its time is over, as after a
 // pause of the process.
 type sleepy struct {
@@ -453,33 +313,6 @@ func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
 				b.Errorf("%s: granted with %s left", in, left)
 			}
 			b.ok(x.Release(b.Context()))
-		})
-	}
-}
-
-// Called up with a few milliseconds left, it has one attempt that is cut short: that says nothing
-// about the backend, and the name was held for all the time before.
-func TestABudgetThatIsSpentBehindALeaseOfThisProcessEndsAsHeld(t *testing.T) {
-	t.Parallel()
-	for _, yields := range []bool{false, true} {
-		virtual(t, func(b *bench) {
-			opts := []core.Option{core.WithWait(3 * time.Second)}
-			if !yields {
-				opts = append(opts, core.WithLabel("not alike"))
-			}
-			x := b.acquire(b.locks, "name")
-			waited := make(chan error, 1)
-			go func() {
-				_, err := b.locks.Acquire(b.Context(), "name", opts...)
-				waited <- err
-			}()
-			time.Sleep(3*time.Second - 5*time.Millisecond)
-			b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpWait)
-			b.ok(x.Release(b.Context()))
-			err := <-waited
-			b.is(err, core.ErrHeld)
-			b.isNot(err, core.ErrUnavailable)
-			time.Sleep(ttl)
 		})
 	}
 }

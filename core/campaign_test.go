@@ -102,12 +102,15 @@ func TestALeaderThatLostItsLeaseCampaignsAgain(t *testing.T) {
 	})
 }
 
-func TestWhatTheWorkReturnsAfterALossDoesNotEndTheCampaign(t *testing.T) {
+func TestACampaignGoesOnAfterALossAndAPauseWhateverItsWorkReturned(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []error{nil, errWork} {
 		virtual(t, func(b *bench) {
-			rounds := 0
+			rounds, ended := 0, time.Now()
 			err := b.locks.Campaign(b.Context(), "scheduler", func(ctx context.Context) error {
+				if pause := time.Since(ended); rounds > 0 && (pause < time.Second*3/4 || pause > time.Second) {
+					b.Errorf("it paused for %s", pause)
+				}
 				if rounds++; rounds == 3 {
 					return nil
 				}
@@ -115,6 +118,7 @@ func TestWhatTheWorkReturnsAfterALossDoesNotEndTheCampaign(t *testing.T) {
 				if lost, ok := errors.AsType[*core.LostError](context.Cause(ctx)); !ok || lost.Reason != core.ReasonMaxHold {
 					b.Errorf("%v", context.Cause(ctx))
 				}
+				ended = time.Now()
 				return verdict
 			}, core.WithMaxHold(time.Minute))
 			b.ok(err)
@@ -123,25 +127,6 @@ func TestWhatTheWorkReturnsAfterALossDoesNotEndTheCampaign(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestACampaignPausesAfterALoss(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		var ended time.Time
-		err := b.locks.Campaign(b.Context(), "scheduler", func(ctx context.Context) error {
-			if !ended.IsZero() {
-				if pause := time.Since(ended); pause < time.Second*3/4 || pause > time.Second {
-					b.Errorf("it paused for %s", pause)
-				}
-				return nil
-			}
-			<-ctx.Done()
-			ended = time.Now()
-			return nil
-		}, core.WithMaxHold(time.Minute))
-		b.ok(err)
-	})
 }
 
 func TestTheEndOfItsContextEndsACampaign(t *testing.T) {
@@ -158,37 +143,6 @@ func TestTheEndOfItsContextEndsACampaign(t *testing.T) {
 		b.is(cut.Campaign(ctx, "scheduler", func(context.Context) error { panic("ran") }), context.Canceled)
 		synctest.Wait() // the second leaves the line in the background
 		b.ok(b.acquire(cut, "scheduler").Release(b.Context()))
-	})
-}
-
-func TestTheEndOfItsContextEndsACampaignThatCannotReachTheLockService(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(lab.Refused)
-		ctx, cancel := context.WithTimeout(b.Context(), 10*ttl)
-		defer cancel()
-		b.took(10*ttl, 0, func() {
-			err := b.locks.Campaign(ctx, "scheduler", func(context.Context) error { panic("ran") })
-			b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
-		})
-		// One attempt and its re-sends, with pauses between: nobody storms a server that is down.
-		if n := b.link.Calls(lab.OpAcquire); n < 10 || n > 500 {
-			b.Errorf("%d calls in %s", n, 10*ttl)
-		}
-	})
-}
-
-func TestCloseEndsACampaign(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		var reigning atomic.Int64
-		first := b.elect(b.Context(), b.locks, &reigning)
-		waiting := b.other()
-		second := b.elect(b.Context(), waiting, &reigning)
-		b.ok(waiting.Close(b.Context()))
-		b.is(<-second.result, core.ErrClosed)
-		b.ok(b.locks.Close(b.Context())) // its work ends, and is waited for
-		b.is(<-first.result, context.Canceled)
 	})
 }
 

@@ -152,17 +152,12 @@ func (s *scene) beside(p *part) {
 
 // related says whether one of the leases has re-entered the other one.
 func related(x, y *core.Lease) bool {
-	for o := x; o != nil; o = o.Inside() {
-		if o == y {
-			return true
+	inside := func(x, y *core.Lease) bool {
+		for ; x != nil && x != y; x = x.Inside() {
 		}
+		return x != nil
 	}
-	for o := y; o != nil; o = o.Inside() {
-		if o == x {
-			return true
-		}
-	}
-	return false
+	return inside(x, y) || inside(y, x)
 }
 
 // inOrder compares p's fence with those before it. The caller holds the mutex.

@@ -23,21 +23,6 @@ func (b *bench) leave(x *core.Lease, left time.Duration) {
 	}
 }
 
-// halfSpent returns a lease of which half of the TTL is left, and that its watchdog, as late
-// as can be, will renew soon.
-func (b *bench) halfSpent() *core.Lease {
-	b.Helper()
-	for {
-		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3)) // with jitter, after 5 to 6.7 s
-		before := b.link.Calls(lab.OpRenew)
-		time.Sleep(time.Until(x.ValidUntil()) - ttl/2)
-		if b.link.Calls(lab.OpRenew) == before {
-			return x
-		}
-		b.ok(x.Release(b.Context()))
-	}
-}
-
 // renewed fails the test unless so many renewals were sent.
 func (b *bench) renewed(times int) {
 	b.Helper()
@@ -73,21 +58,6 @@ func TestConfirmIsFreeWhileMoreThanHalfOfTheTTLIsLeft(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestConfirmCostsNothingWhileTheWatchdogGetsThrough(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-			for range 1000 {
-				time.Sleep(ttl / 97)
-				before := b.link.Calls(lab.OpRenew)
-				b.ok(core.Confirm(ctx))
-				b.renewed(before)
-			}
-			return nil
-		}))
-	})
 }
 
 func TestConfirmTrustsFromBeforeItsRequest(t *testing.T) {
@@ -164,53 +134,6 @@ func TestConfirmFindsOutThatTheNameWasTaken(t *testing.T) {
 		b.is(x.Release(b.Context()), core.ErrLost)
 		b.ok(y.Check(b.Context()))
 	})
-}
-
-func TestConfirmCountsAsARenewalOfTheWatchdog(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.halfSpent()
-		before := b.link.Calls(lab.OpRenew)
-		b.ok(core.Confirm(x.Context()))
-		time.Sleep(ttl * 2 / 5) // its next one is due after three quarters of two thirds, and goes 1/30 early at most
-		b.renewed(before + 1)
-		time.Sleep(5 * ttl)
-		b.ok(x.Err())
-		if n := b.link.Calls(lab.OpRenew) - before; n < 8 || n > 12 {
-			b.Errorf("%d renewals in eight or nine periods", n)
-		}
-	})
-}
-
-func TestTheWatchdogGoesOnAfterAConfirmThatFailed(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.halfSpent()
-		before := b.link.Calls(lab.OpRenew)
-		b.link.Next(lab.OpRenew, lab.Refused)
-		b.ok(core.Confirm(x.Context()))
-		time.Sleep(ttl / 20)
-		b.renewed(before + 2) // it repeats what has failed, and does not wait for its time
-		time.Sleep(5 * ttl)
-		b.ok(x.Err())
-	})
-}
-
-func TestConfirmIsSeenByTheObserver(t *testing.T) {
-	t.Parallel()
-	var seen []core.Event
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		b.leave(x, ttl/2)
-		b.link.Next(lab.OpRenew, lab.ReplyReset)
-		b.link.Delay(time.Millisecond, 0)
-		b.ok(core.Confirm(x.Context()))
-		b.ok(core.Confirm(x.Context()))
-		synctest.Wait()
-		if len(seen) != 2 || !errors.Is(seen[0].Err, core.ErrUnavailable) || seen[1].Err != nil || seen[1].Took != time.Millisecond || seen[1].Name != "name" {
-			b.Errorf("%+v", seen)
-		}
-	}, observing(observer{Renewed: func(e core.Event) { seen = append(seen, e) }}))
 }
 
 func TestConfirmWithoutALeaseIsInvalid(t *testing.T) {
@@ -345,6 +268,53 @@ func TestConfirmIsNotHeldToALeaseThatWasGivenBack(t *testing.T) {
 		b.ok(outer.Release(b.Context()))
 		b.leave(inner, ttl/2)
 		b.ok(core.Confirm(inner.Context()))
+		b.renewed(1)
+	})
+}
+
+// confirming calls Confirm on a goroutine, and returns once it waits for an answer.
+func confirming(ctx context.Context) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- core.Confirm(ctx) }()
+	synctest.Wait()
+	return result
+}
+
+func TestTheReleaseAwaitsAConfirm(t *testing.T) {
+	t.Parallel()
+	for _, fate := range []lab.Fate{lab.HeldBack, lab.ReplyHeldBack} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.locks, "name", core.WithoutRenewal())
+			ctx := context.WithoutCancel(x.Context())
+			b.leave(x, ttl/2)
+			b.link.Next(lab.OpRenew, fate)
+			confirmed := confirming(ctx)
+			released := make(chan error, 1)
+			go func() { released <- x.Release(b.Context()) }()
+			synctest.Wait()
+			if n := b.link.Calls(lab.OpRelease); n != 0 {
+				b.Error("the release went out beside the renewal")
+			}
+			b.link.Deliver()
+			b.ok(<-released)
+			b.is(<-confirmed, core.ErrReleased)
+			b.is(core.Confirm(ctx), core.ErrReleased)
+			b.renewed(1)
+			b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+		})
+	}
+}
+
+func TestConfirmWaitsForTheWatchdogsRenewalInsteadOfItsOwn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3))
+		b.link.Next(lab.OpRenew, lab.HeldBack)
+		b.eventually("the watchdog renews", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
+		confirmed := confirming(x.Context())
+		time.Sleep(time.Second / 2)
+		b.link.Deliver()
+		b.ok(<-confirmed)
 		b.renewed(1)
 	})
 }

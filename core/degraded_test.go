@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -76,10 +72,8 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 			_, err := core.FenceFor(x.Context(), "name")
 			b.is(err, core.ErrUnavailable)
 			b.took(0, 0, func() {
-				_, err := local.TryAcquire(b.Context(), "name")
-				b.is(err, core.ErrHeld)
-				_, err = b.locks.TryAcquire(b.Context(), "name")
-				b.is(err, core.ErrHeld)
+				b.taken(local, "name")
+				b.taken(b.locks, "name")
 			})
 			releases := b.link.Calls(lab.OpRelease)
 			b.took(0, 0, func() { b.ok(x.Release(b.Context())) })
@@ -111,46 +105,6 @@ func TestEventsSayWhetherTheLeaseIsDegraded(t *testing.T) {
 			told = append(told, fmt.Sprint(what, " ", e.Degraded))
 		}
 	}))
-}
-
-func TestAnAcquireThatMayWaitGoesLocalAfterOneAttemptToo(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		b.link.All(lab.Refused)
-		b.took(0, 0, func() {
-			x, err := b.localOnly().Acquire(b.Context(), "name")
-			b.ok(err)
-			b.degraded(x)
-		})
-	})
-}
-
-func TestOfTwoThatGiveUpOnTheBackendAtOnceOneGoesLocal(t *testing.T) {
-	t.Parallel()
-	for range 20 {
-		falling(t, func(b *bench) {
-			b.link.All(lab.RequestLost)
-			leases := make(chan *core.Lease, 8)
-			for range cap(leases) {
-				go func() {
-					x, err := b.locks.TryAcquire(b.Context(), "name", core.OnUnavailable(core.LocalOnly))
-					if err != nil {
-						b.is(err, core.ErrHeld)
-					}
-					leases <- x
-				}()
-			}
-			got := 0
-			for range cap(leases) {
-				if x := <-leases; x != nil {
-					got++
-				}
-			}
-			if got != 1 {
-				b.Errorf("%d leases at once", got)
-			}
-		})
-	}
 }
 
 // late is a context whose end the runtime has not come to, though it is time.
@@ -187,12 +141,10 @@ func TestWithoutAPolicyItFailsClosed(t *testing.T) {
 	falling(t, func(b *bench) {
 		b.outage(lab.Refused)
 		for _, opts := range [][]core.Option{nil, {core.OnUnavailable(core.FailClosed)}, {core.OnUnavailable(core.LocalOnly), core.OnUnavailable(core.FailClosed)}} {
-			_, err := b.locks.TryAcquire(b.Context(), "name", opts...)
-			b.is(err, core.ErrUnavailable)
+			b.is(second(b.locks.TryAcquire(b.Context(), "name", opts...)), core.ErrUnavailable)
 		}
 		calls := b.link.Calls(lab.OpAcquire)
-		_, err := b.locks.Acquire(b.Context(), "name")
-		b.is(err, core.ErrUnavailable)
+		b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrUnavailable)
 		if b.link.Calls(lab.OpAcquire) == calls {
 			b.Error("it has not asked")
 		}
@@ -227,19 +179,6 @@ func nobodyPays(t *testing.T, fate lab.Fate, least, most int) {
 		}
 		if n := b.link.Calls(lab.OpRenew) - renewals; n < least || n > most {
 			b.Errorf("%d probes in 20 s", n)
-		}
-	})
-}
-
-func TestAnOutageThatNobodyHasSeenForASecondIsAskedAbout(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.outage(lab.RequestLost)
-		b.link.Heal()
-		time.Sleep(time.Second)
-		if x := b.acquire(local, "name"); x.Degraded() {
-			b.Error("degraded")
 		}
 	})
 }
@@ -285,18 +224,14 @@ func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
 		x := b.acquire(local, "name")
 		b.link.Heal()
 		time.Sleep(time.Hour) // nothing renews it, and nothing ends it before MaxHold does
-		for _, l := range []*core.Locker{local, b.locks} {
-			for _, opts := range [][]core.Option{nil, {core.WithWait(time.Second)}} {
-				_, err := l.Acquire(b.Context(), "name", append(opts, core.WithWait(time.Second))...)
-				b.is(err, core.ErrHeld)
-			}
-		}
 		next := make(chan *core.Lease, 2)
 		for _, l := range []*core.Locker{local, b.locks} {
+			b.taken(l, "name")
+			b.is(second(l.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
 			go func() {
-				x, err := l.Acquire(b.Context(), "name")
-				b.ok(err)
-				next <- x
+				y, err := l.Acquire(b.Context(), "name")
+				b.is(err, nil)
+				next <- y
 			}()
 		}
 		time.Sleep(time.Minute)
@@ -305,36 +240,14 @@ func TestAfterTheOutageADegradedLeaseStillExcludesThisProcess(t *testing.T) {
 			b.Fatal("two at once")
 		}
 		b.ok(x.Release(b.Context()))
-		for range 2 {
-			x := <-next
-			if x.Degraded() {
+		for range 2 { // in any order: LocalOnly has a line of its own
+			y := <-next
+			if y.Degraded() {
 				b.Error("degraded, after the outage")
 			}
-			b.ok(x.Release(b.Context()))
+			b.ok(y.Release(b.Context()))
 		}
 	}, core.WithMaxHold(0))
-}
-
-func TestALeaseFromBeforeTheOutageExcludesDegradedOnes(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		x := b.acquire(b.locks, "name")
-		b.outage(lab.Refused)
-		_, err := local.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
-		got := make(chan *core.Lease)
-		go func() {
-			y, err := local.Acquire(b.Context(), "name")
-			b.ok(err)
-			got <- y
-		}()
-		y := <-got // as soon as the other one's context has ended
-		b.reason(x, core.ReasonUnreachable)
-		b.degraded(y)
-		b.is(x.Release(b.Context()), core.ErrLost)
-		b.ok(y.Err())
-	})
 }
 
 func TestNobodyGoesLocalBesideWorkThatOutlivesMaxHold(t *testing.T) {
@@ -448,69 +361,6 @@ func (b *bench) acquireElsewhere(name string) {
 	b.ok(x.Release(b.Context()))
 }
 
-func TestWhoGoesLocalLeavesNoGrantBehind(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		b.link.All(lab.ReplyLost, lab.OpAcquire) // it is granted there
-		b.link.All(lab.RequestLost, lab.OpRenew)
-		b.degraded(b.acquire(b.localOnly(), "name"))
-		synctest.Wait()
-		b.acquireElsewhere("name")
-	})
-}
-
-func TestBehindWhatWasNeverSentNobodyCleansUp(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		b.link.All(lab.Refused)
-		local := b.localOnly()
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for range 10 {
-					b.ok(local.Do(b.Context(), "name", func(context.Context) error { time.Sleep(5 * time.Millisecond); return nil }))
-				}
-			})
-		}
-		all.Wait()
-		if n := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait) + b.link.Calls(lab.OpRelease); n > 4 {
-			b.Errorf("%d commands, and none can have been executed", n)
-		}
-	})
-}
-
-func TestReadersOfThisProcessAndDegradedLeasesExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	for kind, opt := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			falling(t, func(b *bench) {
-				local := b.localOnly()
-				reader := b.acquire(b.locks, "name", opt)
-				b.outage(lab.Refused)
-				_, err := local.TryAcquire(b.Context(), "name")
-				b.is(err, core.ErrHeld)
-				got := make(chan *core.Lease)
-				go func() {
-					x, err := local.Acquire(b.Context(), "name")
-					b.ok(err)
-					got <- x
-				}()
-				synctest.Wait()
-				_ = reader.Release(b.Context()) // unconfirmed: the backend does not answer
-				x := <-got
-				b.degraded(x)
-				b.link.Heal()
-				time.Sleep(2 * ttl)
-				_, err = b.locks.TryAcquire(b.Context(), "name", opt)
-				b.is(err, core.ErrHeld)
-				b.ok(x.Release(b.Context()))
-				b.acquire(b.locks, "name", opt)
-			})
-		})
-	}
-}
-
 // denied is a backend that answers every acquire with the same error.
 type denied struct {
 	driver.Driver
@@ -566,84 +416,29 @@ type timeout struct{}
 func (timeout) Error() string { return "i/o timeout" }
 func (timeout) Timeout() bool { return true }
 
-func TestTheEndOfTheCallersContextFailsClosed(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.link.All(lab.RequestLost)
-		for _, d := range []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second} {
-			ctx, cancel := context.WithTimeout(b.Context(), d)
-			b.took(d, 50*time.Millisecond, func() {
-				_, err := local.TryAcquire(ctx, "name")
-				b.is(err, context.DeadlineExceeded)
-			})
-			cancel()
-		}
-		time.Sleep(time.Second) // somebody has asked meanwhile, and found out
-		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-		defer cancel()
-		x, err := local.TryAcquire(ctx, "name")
-		b.ok(err)
-		b.degraded(x)
-	})
-}
-
-func TestWhatIsLeftOfABudgetIsNoTimeToBeSilentIn(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.acquire(b.locks, "name")
-		answer := make(chan error)
-		go func() {
-			_, err := local.Acquire(b.Context(), "name", core.WithWait(bound+time.Millisecond), core.WithTTL(7*time.Second))
-			answer <- err
-		}()
-		time.Sleep(bound)
-		b.link.All(lab.RequestLost)
-		b.is(<-answer, core.ErrHeld) // as it was until then
-		b.link.Heal()
-		b.real(local)
-	})
-}
-
 func TestLocalOnlyRefusesWhatOnlyTheServiceKeeps(t *testing.T) {
 	t.Parallel()
-	link := lab.New(memlock.New())
-	locks, err := core.New(fallback.New(link))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name string
-		opts []core.Option
-	}{
-		{"WithDedup", []core.Option{core.WithDedup(time.Hour)}},
-		{"WithMinHold", []core.Option{core.WithMinHold(time.Minute)}},
-		{"WithShared", []core.Option{core.WithShared()}},
-		{"WithLimit", []core.Option{core.WithLimit(2)}},
-		{"OnUnavailable(2)", []core.Option{core.OnUnavailable(2)}},
-	} {
-		opts := append([]core.Option{core.OnUnavailable(core.LocalOnly)}, c.opts...)
-		_, ofNew := core.New(fallback.New(link), opts[0], opts[1])
-		_, ofWith := locks.With(opts...)
-		_, ofTry := locks.TryAcquire(t.Context(), "try", opts...)
-		_, ofAll := locks.AcquireAll(t.Context(), []string{"a", "b"}, opts...)
-		ofDo := locks.Do(t.Context(), "name", func(context.Context) error { t.Error("it ran"); return nil }, opts...)
-		for _, err := range []error{ofNew, ofWith, ofTry, ofAll, ofDo} {
-			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), c.name) {
-				t.Errorf("%s: %v", c.name, err)
+	falling(t, func(b *bench) {
+		local := core.OnUnavailable(core.LocalOnly)
+		for name, opt := range map[string]core.Option{
+			"WithDedup": core.WithDedup(time.Hour), "WithMinHold": core.WithMinHold(time.Minute), "WithShared": core.WithShared(),
+			"WithLimit": core.WithLimit(2), "OnUnavailable(2)": core.OnUnavailable(2),
+		} {
+			for _, err := range []error{
+				second(core.New(fallback.New(b.link), local, opt)),
+				second(b.locks.With(local, opt)),
+				second(b.locks.TryAcquire(b.Context(), "try", local, opt)),
+				second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, local, opt)),
+				b.locks.Do(b.Context(), "name", func(context.Context) error { panic("ran") }, local, opt),
+			} {
+				b.says(err, core.ErrInvalid, name)
 			}
 		}
-		if n := link.Calls(lab.OpAcquire); n > 0 {
-			t.Fatalf("%s: %d commands", c.name, n)
+		if n := b.link.Calls(lab.OpAcquire); n > 0 {
+			b.Errorf("%d commands", n)
 		}
-	}
-	if _, err := locks.With(core.OnUnavailable(core.LocalOnly), core.WithDedup(time.Hour), core.OnUnavailable(core.FailClosed)); err != nil {
-		t.Errorf("the last one counts: %v", err)
-	}
-	if err := locks.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+		b.ok(second(b.locks.With(local, core.WithDedup(time.Hour), core.OnUnavailable(core.FailClosed)))) // the last one wins
+	})
 }
 
 func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
@@ -733,92 +528,5 @@ func TestCampaignHasNoLeaderWithoutTheBackend(t *testing.T) {
 		defer cancel()
 		err := local.Campaign(ctx, "name", func(context.Context) error { b.Error("a leader"); return nil }, core.OnUnavailable(core.LocalOnly))
 		b.is(err, context.DeadlineExceeded)
-	})
-}
-
-// Under outages that come and go, and with kinds and policies mixed, nobody of one process is
-// beside a holder who is exclusive.
-func TestInThisProcessThereIsOneAtATimeInAnyWeather(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		var inside, degraded, granted atomic.Int64
-		var wg sync.WaitGroup
-		local := b.localOnly()
-		kinds := []struct {
-			locks  *core.Locker
-			opts   []core.Option
-			weight int64
-		}{
-			{local, nil, 100}, {local, []core.Option{core.WithWait(0)}, 100}, {local, []core.Option{core.WithWait(3 * time.Second)}, 100},
-			{b.locks, nil, 100}, {b.locks, []core.Option{core.WithWait(0)}, 100}, {b.locks, []core.Option{core.WithShared()}, 1},
-		}
-		for i := range 12 {
-			kind := kinds[i%len(kinds)]
-			wg.Go(func() {
-				for range 60 {
-					ctx, cancel := context.WithTimeout(b.Context(), rand.N(5*time.Second))
-					err := kind.locks.Do(ctx, "name", func(ctx context.Context) error {
-						if n := inside.Add(kind.weight); kind.weight > 1 && n != kind.weight || n%100 != 0 && n > 99 {
-							b.Errorf("%d inside", n)
-						}
-						x, _ := core.FromContext(ctx)
-						if x.Degraded() {
-							degraded.Add(1)
-						} else {
-							granted.Add(1)
-						}
-						select {
-						case <-time.After(rand.N(200 * time.Millisecond)):
-						case <-ctx.Done():
-						}
-						inside.Add(-kind.weight)
-						return nil
-					}, kind.opts...)
-					cancel()
-					if err != nil {
-						time.Sleep(rand.N(100 * time.Millisecond))
-					}
-				}
-			})
-		}
-		stop := make(chan struct{})
-		go func() {
-			for {
-				b.link.All([]lab.Fate{lab.Refused, lab.RequestLost, lab.ReplyLost, lab.ReplyReset, lab.HeldBack}[rand.N(5)])
-				time.Sleep(rand.N(6 * time.Second))
-				b.link.Heal()
-				select {
-				case <-stop:
-					return
-				case <-time.After(rand.N(3 * time.Second)):
-				}
-			}
-		}()
-		wg.Wait()
-		close(stop)
-		time.Sleep(10 * time.Second)
-		b.link.Heal()
-		time.Sleep(2 * ttl)
-		if degraded.Load() == 0 || granted.Load() == 0 {
-			b.Errorf("%d degraded, %d granted", degraded.Load(), granted.Load())
-		}
-		b.acquireElsewhere("name")
-	})
-}
-
-// What a call has sent before it was told anything counts as open, so core cleans up behind it.
-func TestWhatACallThatMayGoLocalHasSentInVainIsCleanedUp(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		theirs := b.acquire(b.other(), "name")
-		b.link.Next(lab.OpAcquire, lab.HeldBack)
-		ctx, cancel := context.WithTimeout(b.Context(), bound)
-		defer cancel()
-		_, err := b.localOnly().Acquire(ctx, "name")
-		b.is(err, core.ErrHeld)
-		b.ok(theirs.Release(b.Context()))
-		time.Sleep(time.Second)
-		b.link.Deliver()
-		b.freeWithin(time.Second, "name")
 	})
 }

@@ -14,20 +14,12 @@ import (
 
 var errWork = errors.New("work failed")
 
-func TestDoReturnsTheErrorOfTheWorkAsItIs(t *testing.T) {
+func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		if err := b.locks.Do(b.Context(), "name", func(context.Context) error { return errWork }); err != errWork { //nolint:errorlint // as it is
 			b.Errorf("%v", err)
 		}
-		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }))
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-	})
-}
-
-func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
 		for _, result := range []error{nil, errWork} {
 			err := b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 				b.link.All(lab.Refused, lab.OpRenew)
@@ -53,16 +45,6 @@ func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 	})
 }
 
-func TestALossThatOnlyTheReleaseFindsIsJoinedToo(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		err := b.locks.Do(b.Context(), "name", func(context.Context) error {
-			return b.store.Release(b.Context(), b.link.LastClaim())
-		})
-		b.is(err, core.ErrLost)
-	})
-}
-
 func TestWhenTheCallerGoesTheNameStaysLockedUntilTheWorkReturns(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -79,8 +61,7 @@ func TestWhenTheCallerGoesTheNameStaysLockedUntilTheWorkReturns(t *testing.T) {
 			}
 			for range 10 {
 				time.Sleep(ttl)
-				_, err := other.TryAcquire(b.Context(), "name")
-				b.is(err, core.ErrHeld)
+				b.taken(other, "name")
 			}
 			return nil
 		})
@@ -166,8 +147,7 @@ func TestFinishEndsAsDoDoes(t *testing.T) {
 		cancel()
 		b.is(b.acquire(b.locks, "name", dedup).Finish(ctx, errWork), errWork)
 		b.ok(b.acquire(b.locks, "name", dedup).Finish(ctx, nil))
-		_, err := b.locks.TryAcquire(b.Context(), "name", dedup)
-		b.is(err, core.ErrDuplicate)
+		b.is(second(b.locks.TryAcquire(b.Context(), "name", dedup)), core.ErrDuplicate)
 		x := b.acquire(b.locks, "other", core.WithoutRenewal())
 		<-x.Context().Done()
 		b.is(x.Finish(ctx, errWork), errWork, core.ErrLost)

@@ -22,7 +22,7 @@ func TestDoAllHoldsAllNamesWhileItsWorkRuns(t *testing.T) {
 		b.is(b.locks.DoAll(b.Context(), nil, noWork), core.ErrInvalid)
 		b.is(b.locks.DoAll(b.Context(), pair, func(ctx context.Context) error {
 			for _, name := range pair {
-				b.is(second(b.other().TryAcquire(b.Context(), name)), core.ErrHeld)
+				b.taken(b.other(), name)
 				if _, err := core.FenceFor(ctx, name); err != nil {
 					b.Error(err)
 				}
@@ -30,39 +30,6 @@ func TestDoAllHoldsAllNamesWhileItsWorkRuns(t *testing.T) {
 			b.ok(core.Confirm(ctx))
 			return errWork
 		}), errWork)
-		b.pairIsFree()
-	})
-}
-
-func TestAPanicPassesThroughDoAllAfterTheReleaseOfEachName(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		dedup := core.WithDedup(time.Hour)
-		func() {
-			defer func() {
-				if v := recover(); v != "work" {
-					b.Errorf("recovered %v", v)
-				}
-				b.pairIsFree()
-			}()
-			_ = b.locks.DoAll(b.Context(), pair, func(context.Context) error { panic("work") }, dedup)
-		}()
-		b.ok(b.locks.DoAll(b.Context(), pair, noWork, dedup)) // what panicked is not done
-		b.is(b.locks.DoAll(b.Context(), pair, noWork, dedup), core.ErrDuplicate)
-	})
-}
-
-func TestALossOfOneNameEndsTheWorkOfDoAllAndIsJoined(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		dedup := core.WithDedup(time.Hour)
-		err := b.locks.DoAll(b.Context(), pair, func(ctx context.Context) error {
-			b.store.Lose("b")
-			<-ctx.Done()
-			b.is(context.Cause(ctx), core.ErrLost)
-			return nil // it says that all is well
-		}, dedup)
-		b.is(err, core.ErrLost)
 		b.pairIsFree()
 	})
 }
@@ -80,22 +47,5 @@ func TestCompleteOfASetMarksTheWorkOnAllItsNames(t *testing.T) {
 		for _, name := range pair { // that is other work
 			b.ok(b.locks.Do(b.Context(), name, noWork, dedup))
 		}
-	})
-}
-
-func TestDoAttachedJoinsALossAndReleasesAfterAPanic(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.is(b.locks.DoAttached(b.Context(), b.detach(b.acquire(b.locks, "name")), func(ctx context.Context) error {
-			b.store.Lose("name")
-			<-ctx.Done()
-			return errWork
-		}), errWork, core.ErrLost)
-		handoff := b.detach(b.acquire(b.locks, "name"))
-		func() {
-			defer func() { _ = recover() }()
-			_ = b.locks.DoAttached(b.Context(), handoff, func(context.Context) error { panic("work") })
-		}()
-		b.isFree("name")
 	})
 }

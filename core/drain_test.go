@@ -69,11 +69,9 @@ func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
 		b.ok(<-drained)
 		b.ok(<-drained)
 		b.ok(held.Release(b.Context()))
-		_, err := b.locks.Acquire(b.Context(), "name")
-		b.is(err, core.ErrDraining)
+		b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrDraining)
 		b.ok(b.locks.Close(b.Context()))
-		_, err = b.locks.Acquire(b.Context(), "name")
-		b.is(err, core.ErrClosed)
+		b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed)
 	})
 }
 
@@ -135,21 +133,6 @@ func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
 		b.took(0, 0, func() { b.ok(b.locks.Drain(b.Context())) })
 		b.is(<-over, core.ErrDraining)
 		b.ok(x.Release(b.Context()))
-	})
-}
-
-func TestCloseEndsADrain(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		drained := make(chan error, 1)
-		go func() { drained <- b.locks.Drain(b.Context()) }()
-		synctest.Wait()
-		short, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		b.is(b.locks.Close(short), context.DeadlineExceeded)
-		b.is(<-drained, core.ErrClosed)
-		_ = x.Release(b.Context())
 	})
 }
 

@@ -44,129 +44,6 @@ func TestNothingThatWasLostLeavesAMarker(t *testing.T) {
 	})
 }
 
-func TestOneFailedRenewalAfterAHandOverLosesNoLease(t *testing.T) {
-	t.Parallel()
-	for _, fate := range []lab.Fate{lab.Refused, lab.ReplyReset, lab.RequestLost} {
-		for _, life := range []time.Duration{15 * time.Second, time.Minute, 5 * time.Minute, time.Hour} {
-			virtual(t, func(b *bench) {
-				holder := b.acquire(b.other(), "name", core.WithTTL(life))
-				var x *core.Lease
-				done := make(chan error, 1)
-				go func() {
-					var err error
-					x, err = b.locks.Acquire(b.Context(), "name", core.WithTTL(life))
-					done <- err
-				}()
-				time.Sleep(1500 * time.Millisecond)
-				b.link.Next(lab.OpRenew, fate)
-				b.ok(holder.Release(b.Context()))
-				b.ok(<-done)
-				time.Sleep(10 * time.Second)
-				if err := x.Err(); err != nil {
-					b.Errorf("a TTL of %s, fate %d: %v", life, fate, err)
-				}
-				b.ok(x.Release(b.Context()))
-			})
-		}
-	}
-}
-
-func TestTheSilenceThatOneCallHeardIsNothingToAMorePatientOne(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.All(lab.RequestLost, lab.OpAcquire)
-		short := make(chan error, 1)
-		go func() {
-			_, err := b.locks.TryAcquire(b.Context(), "name", core.WithTTL(100*time.Millisecond))
-			short <- err
-		}()
-		synctest.Wait()
-		time.AfterFunc(200*time.Millisecond, b.link.Heal)
-		x, err := b.locks.TryAcquire(b.Context(), "name")
-		b.is(<-short, core.ErrUnavailable)
-		b.ok(err)
-		b.ok(x.Release(b.Context()))
-	})
-}
-
-func TestALeaseIsRenewedAsOftenAsItSays(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "rare", core.WithTTL(10*time.Minute), core.WithRenewEvery(10*time.Second))
-		time.Sleep(5 * time.Second)
-		if n := b.link.Calls(lab.OpRenew); n > 0 {
-			b.Errorf("%d renewals in 5 s", n)
-		}
-		link := lab.New(b.store)
-		locks := b.locker(link)
-		y, z := b.acquire(locks, "often", core.WithTTL(100*time.Millisecond)), b.acquire(locks, "rare-too", core.WithTTL(10*time.Minute), core.WithRenewEvery(10*time.Second))
-		time.Sleep(5 * time.Second)
-		often := link.Calls(lab.OpRenew)
-		if before := time.Until(z.ValidUntil()); before > 10*time.Minute-drift-4*time.Second-5*time.Second*9/10 {
-			b.Errorf("valid for %s: it was renewed beside one that is renewed often (%d commands)", before, often)
-		}
-		b.ok(y.Release(b.Context()))
-		b.ok(z.Release(b.Context()))
-		b.ok(x.Release(b.Context()))
-	})
-}
-
-func TestASetHasOneClockThatBeginsWhenItIsWhole(t *testing.T) {
-	t.Parallel()
-	for what, opt := range map[string]core.Option{"MaxHold": core.WithMaxHold(2 * time.Second), "no renewal": core.WithoutRenewal()} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				held := b.acquire(b.other(), "b")
-				time.AfterFunc(25*time.Second, func() { _ = held.Release(context.Background()) })
-				var s *core.LeaseSet
-				var err error
-				b.took(25*time.Second, 100*time.Millisecond, func() {
-					s, err = b.locks.AcquireAll(b.Context(), []string{"a", "b"}, opt)
-					b.ok(err)
-				})
-				time.Sleep(1900 * time.Millisecond)
-				b.ok(s.Err())
-				time.Sleep(ttl)
-				b.is(s.Err(), core.ErrLost)
-				_ = s.Release(b.Context())
-			})
-		})
-	}
-}
-
-func TestAWaiterWhoseContextEndsReturnsAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
-		store := &punctual{Store: memlock.New()}
-		locks, err := core.New(store)
-		b.ok(err)
-		other, err := core.New(store.Store)
-		b.ok(err)
-		holder := b.acquire(other, "name")
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() {
-			_, err := locks.Acquire(ctx, "name")
-			done <- err
-		}()
-		for range 20 {
-			time.Sleep(90 * time.Millisecond)
-			b.ok(locks.Do(t.Context(), "quick", noWork)) // it is known to be quick
-		}
-		store.hole.Store(true)
-		time.Sleep(time.Second + 250*time.Millisecond)
-		b.took(0, 50*time.Millisecond, func() {
-			cancel()
-			b.is(<-done, context.Canceled)
-		})
-		store.hole.Store(false)
-		b.ok(holder.Release(t.Context()))
-		b.ok(locks.Close(t.Context()))
-		b.ok(other.Close(t.Context()))
-	})
-}
-
 func TestDrainAwaitsNoCallWhoseLeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -199,37 +76,6 @@ func TestDrainAwaitsNoCallWhoseLeaseHasEnded(t *testing.T) {
 		})
 		b.ok(holder.Release(b.Context()))
 		time.Sleep(time.Minute)
-	})
-}
-
-func TestAClientThatPanicsInAWaitLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
-		store := memlock.New()
-		other := locker(t, store)
-		holder := b.acquire(other, "name")
-		d := &panicking{Store: store}
-		locks, err := core.New(d)
-		b.ok(err)
-		b.ok(locks.Do(b.Context(), "quick", noWork))
-		d.acquire.Store(true)
-		func() {
-			defer func() {
-				if v := recover(); v == nil {
-					t.Error("no panic")
-				}
-			}()
-			_, _ = locks.Acquire(b.Context(), "name")
-		}()
-		b.ok(holder.Release(b.Context()))
-		b.ok(b.acquire(other, "name").Release(b.Context()))
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		if left := locks.Remains(); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-		b.ok(locks.Close(b.Context()))
 	})
 }
 
@@ -331,8 +177,7 @@ func TestAClientWhoseReadsNeverEndKeepsNobody(t *testing.T) {
 		client.silent.Store(true)
 		b.took(bound, 0, func() { b.is(x.Release(b.Context()), core.ErrUnavailable) })
 		b.took(bound, 0, func() {
-			_, err := locks.TryAcquire(b.Context(), "name")
-			b.is(err, core.ErrUnavailable)
+			b.is(second(locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 		})
 		client.silent.Store(false)
 		close(client.free)

@@ -69,42 +69,6 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestAHandoffIsWorthNothingTwice(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		handoff := b.detach(b.acquire(b.locks, "name"))
-		y, err := b.other().Attach(b.Context(), handoff)
-		b.ok(err)
-		third := b.other()
-		_, err = third.Attach(b.Context(), handoff, core.WithWait(0))
-		b.is(err, core.ErrHeld)
-		b.took(time.Second, 0, func() {
-			_, err = third.Attach(b.Context(), handoff, core.WithWait(time.Second))
-			b.is(err, core.ErrHeld)
-		})
-		b.ok(y.Release(b.Context()))
-		z, err := third.Attach(b.Context(), handoff) // an ordinary acquire
-		b.ok(err)
-		b.ok(z.Release(b.Context()))
-	})
-}
-
-func TestANameThatNobodyComesForIsFreeAfterKeep(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		handoff := b.detach(b.acquire(b.locks, "name"))
-		other := b.other()
-		b.took(keep, 10*time.Millisecond, func() {
-			x, err := other.Acquire(b.Context(), "name")
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
-		})
-		x, err := other.Attach(b.Context(), handoff)
-		b.ok(err)
-		b.ok(x.Release(b.Context()))
-	})
-}
-
 func TestDetachGivesNoTurnToThoseWhoWaitInTheProcess(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -150,40 +114,26 @@ func TestADetachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestAnAttachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
+func TestADetachWithoutAnAnswerLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	for _, wait := range []time.Duration{0, core.WaitForever} {
+	for _, fate := range []lab.Fate{lab.ReplyLost, lab.Refused} {
 		virtual(t, func(b *bench) {
-			x := b.acquire(b.other(), "name")
-			handoff := b.detach(x)
-			b.link.Next(lab.OpAcquire, lab.ReplyLost)
-			y, err := b.locks.Attach(b.Context(), handoff, core.WithWait(wait))
-			b.ok(err)
-			if y.Fence() <= x.Fence() {
-				b.Errorf("fence %d after %d", y.Fence(), x.Fence())
+			x := b.acquire(b.locks, "name")
+			b.link.All(fate, lab.OpRelease)
+			ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+			defer cancel()
+			handoff, err := x.Detach(ctx, keep)
+			if b.is(err, core.ErrUnavailable); fate == lab.ReplyLost {
+				b.is(err, context.DeadlineExceeded)
 			}
-			b.ok(y.Release(b.Context()))
+			if handoff != (core.Handoff{}) {
+				b.Error("a hand-off")
+			}
+			b.link.Heal()
+			time.Sleep(ttl)
 			b.isFree("name")
 		})
 	}
-}
-
-func TestADetachOfUnknownOutcomeLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		b.link.All(lab.ReplyLost, lab.OpRelease)
-		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-		defer cancel()
-		handoff, err := x.Detach(ctx, keep)
-		b.is(err, core.ErrUnavailable, context.DeadlineExceeded)
-		if handoff != (core.Handoff{}) {
-			b.Error("a hand-off")
-		}
-		b.link.All(lab.Delivered, lab.OpRelease)
-		time.Sleep(ttl)
-		b.isFree("name")
-	})
 }
 
 func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
@@ -192,8 +142,7 @@ func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
 		other, dedup := b.other(), []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("ship")}
 		b.ok(other.Do(b.Context(), "name", func(context.Context) error { return nil }, dedup...))
 		handoff := b.detach(b.acquire(b.locks, "name"))
-		_, err := other.Attach(b.Context(), handoff, dedup...)
-		b.is(err, core.ErrDuplicate)
+		b.is(second(other.Attach(b.Context(), handoff, dedup...)), core.ErrDuplicate)
 		synctest.Wait()
 		b.isFree("name")
 	})
@@ -219,8 +168,8 @@ func TestWhatCannotBeDetachedStands(t *testing.T) {
 			t.Parallel()
 			virtual(t, func(b *bench) {
 				x := b.acquire(b.locks, "name", c.opts...)
-				_, err := x.Detach(b.Context(), c.keep)
-				b.is(err, core.ErrInvalid)
+				b.is(second(x.Detach(b.Context(), c.keep)), core.ErrInvalid)
+				b.is(x.HandOff(b.Context(), c.keep, func(context.Context, core.Handoff) error { panic("sent") }), core.ErrInvalid)
 				b.ok(x.Check(b.Context()))
 				b.ok(x.Release(b.Context()))
 				time.Sleep(time.Second)
@@ -237,8 +186,7 @@ func TestDetachNeedsTheOnlyLeaseOfItsName(t *testing.T) {
 		inner, err := b.locks.Acquire(x.Context(), "name")
 		b.ok(err)
 		for _, lease := range []*core.Lease{x, inner} {
-			_, err := lease.Detach(b.Context(), keep)
-			b.is(err, core.ErrInvalid)
+			b.is(second(lease.Detach(b.Context(), keep)), core.ErrInvalid)
 			b.ok(lease.Err())
 		}
 		b.ok(inner.Release(b.Context()))
@@ -252,23 +200,19 @@ func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
 		x := b.acquire(b.locks, "name")
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
-		_, err := x.Detach(ctx, keep)
-		b.is(err, context.Canceled)
+		b.is(second(x.Detach(ctx, keep)), context.Canceled)
 		b.ok(x.Err()) // it stands
 		b.ok(x.Release(b.Context()))
-		_, err = x.Detach(b.Context(), keep)
-		b.is(err, core.ErrReleased)
+		b.is(second(x.Detach(b.Context(), keep)), core.ErrReleased)
 
 		x = b.acquire(b.locks, "name")
 		b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
-		_, err = x.Detach(b.Context(), keep)
-		b.is(err, core.ErrLost)
+		b.is(second(x.Detach(b.Context(), keep)), core.ErrLost)
 		b.isFree("name")
 
 		x = b.acquire(b.locks, "name")
 		b.detach(x)
-		_, err = x.Detach(b.Context(), keep)
-		b.is(err, core.ErrReleased)
+		b.is(second(x.Detach(b.Context(), keep)), core.ErrReleased)
 	})
 }
 
@@ -293,12 +237,10 @@ func TestABackendWithoutHandoffsSaysSo(t *testing.T) {
 		plain, err := core.New(lacking{b.link, func(can *driver.Capabilities) { can.Detach = false }})
 		b.ok(err)
 		x := b.acquire(plain, "name")
-		_, err = x.Detach(b.Context(), keep)
-		b.is(err, core.ErrInvalid)
+		b.is(second(x.Detach(b.Context(), keep)), core.ErrInvalid)
 		b.ok(x.Release(b.Context()))
 		handoff := b.detach(b.acquire(b.locks, "other"))
-		_, err = plain.Attach(b.Context(), handoff)
-		b.is(err, core.ErrInvalid)
+		b.is(second(plain.Attach(b.Context(), handoff)), core.ErrInvalid)
 		b.ok(plain.Close(b.Context()))
 	})
 }
@@ -326,8 +268,7 @@ func TestWorkThatIsHandedOverGoesOnElsewhere(t *testing.T) {
 			b.is(work.Err(), context.Canceled)
 			return err
 		}))
-		_, err := b.other().TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
+		b.taken(b.other(), "name")
 		y, err := b.other().Attach(b.Context(), <-sent)
 		b.ok(err)
 		b.ok(y.Release(b.Context()))
@@ -523,29 +464,4 @@ func TestAnEventSaysThatADetachedNameStaysTaken(t *testing.T) {
 			b.Error(detached)
 		}
 	}, observing(observer{Released: func(e core.Event) { detached = append(detached, e.Detached) }}))
-}
-
-func TestADetachThatIsNotExecutedIsKnownAtOnceAndLeavesNothing(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		b.link.All(lab.Refused, lab.OpRelease)
-		_, err := x.Detach(b.Context(), keep)
-		b.is(err, core.ErrUnavailable)
-		b.link.Heal()
-		time.Sleep(ttl)
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-	})
-}
-
-func TestWhatCannotBeDetachedIsNotSent(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithShared())
-		b.is(x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error {
-			b.Error("sent")
-			return nil
-		}), core.ErrInvalid)
-		b.ok(x.Release(b.Context()))
-	})
 }

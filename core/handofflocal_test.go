@@ -30,8 +30,7 @@ func TestAStaleHandoffGoesLocalBesideNobody(t *testing.T) {
 				waiting := b.call(b.locks)
 				b.link.All(fate)
 				if !wait {
-					_, err := local.Attach(b.Context(), handoff, core.WithWait(0))
-					b.is(err, core.ErrHeld)
+					b.is(second(local.Attach(b.Context(), handoff, core.WithWait(0))), core.ErrHeld)
 				}
 				came := b.coming(local, handoff)
 				b.eventually("its attempt is over", func() bool { return b.link.Calls(lab.OpAcquire) > 0 })
@@ -66,37 +65,8 @@ func TestADegradedLeaseCannotBeDetached(t *testing.T) {
 		b.link.All(lab.Refused)
 		x := b.acquire(b.localOnly(), "name")
 		b.degraded(x)
-		_, err := x.Detach(b.Context(), keep)
-		b.is(err, core.ErrUnavailable)
+		b.is(second(x.Detach(b.Context(), keep)), core.ErrUnavailable)
 		b.ok(x.Err()) // it stands
 		b.ok(x.Release(b.Context()))
-	})
-}
-
-func TestNobodyGoesLocalBesideAnAttachedLease(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		handoff := b.detach(b.acquire(b.other(), "name"))
-		y, err := b.locks.Attach(b.Context(), handoff)
-		b.ok(err)
-		b.outage(lab.Refused)
-		_, err = local.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
-		b.ok(y.Err())
-		b.link.All(lab.Delivered)
-		b.ok(y.Release(b.Context()))
-		b.link.All(lab.Refused)
-		x := b.acquire(local, "name")
-		b.degraded(x)
-
-		handoff = b.detach(b.acquire(b.other(), "name"))
-		b.link.All(lab.Delivered) // the backend is back, and says yes
-		_, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
-		b.is(err, core.ErrHeld)
-		b.ok(x.Release(b.Context()))
-		y, err = b.locks.Attach(b.Context(), handoff, core.WithWait(0))
-		b.ok(err)
-		b.ok(y.Release(b.Context()))
 	})
 }

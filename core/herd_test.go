@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // The contexts of all who wait end within 10 ms. None of them is to ask the backend, and to clean
@@ -94,6 +95,63 @@ func TestABudgetThatEndsTogetherWithAnotherCallsAttemptIsToldItsOutcome(t *testi
 				}
 				b.store.SetDelay(0)
 				b.ok(x.Release(b.Context()))
+			}
+		})
+	}
+}
+
+// Its time is over before it could hear anything: who comes after it would only have to clean up.
+func TestWhoEndsBeforeAnAnswerCouldComeAsksNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const trip = 20 * time.Millisecond
+		holder := b.acquire(b.other(), "name")
+		b.link.Delay(trip/2, trip/2)
+		b.ok(b.acquire(b.locks, "another").Release(b.Context()))
+		ending := func(d time.Duration) *call {
+			ctx, cancel := context.WithTimeout(b.Context(), d)
+			context.AfterFunc(ctx, cancel)
+			return b.callWith(ctx, b.locks)
+		}
+		first := ending(200 * time.Millisecond)
+		synctest.Wait()
+		second := ending(200*time.Millisecond + trip/2)
+		time.Sleep(200*time.Millisecond - 1)
+		before := b.link.Calls(lab.OpAcquire)
+		began := time.Now()
+		b.eventually("both have ended", func() bool { return first.ended() && second.ended() })
+		if took := time.Since(began); took > trip/2+time.Millisecond {
+			b.Errorf("the second has ended after %s", took)
+		}
+		time.Sleep(trip)
+		if n := b.link.Calls(lab.OpAcquire) - before; n != 0 {
+			b.Errorf("%d commands of one who has half the time that an answer takes", n)
+		}
+		b.ok(holder.Release(b.Context()))
+	})
+}
+
+func TestBudgetsThatEndWithTheHandOffEndWithHeld(t *testing.T) {
+	t.Parallel()
+	for range 30 { // who sees what first is left to chance
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.locks, "name")
+			over := make(chan error, 6)
+			for range cap(over) {
+				go func() {
+					y, err := b.locks.Acquire(b.Context(), "name", core.WithWait(3*time.Second)) // more than an attempt takes
+					if err == nil {
+						err = y.Release(b.Context())
+					}
+					over <- err
+				}()
+			}
+			time.Sleep(3 * time.Second)
+			b.ok(x.Release(b.Context()))
+			for range cap(over) {
+				if err := <-over; err != nil {
+					b.is(err, core.ErrHeld)
+				}
 			}
 		})
 	}

@@ -44,8 +44,7 @@ func TestAClaimThatArrivesAfterItsCleanUpIsGivenBack(t *testing.T) {
 					ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
 					defer cancel()
 					leave(cancel)
-					_, err := b.locks.Acquire(ctx, "name")
-					b.is(err, core.ErrUnavailable, ctx.Err())
+					b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, ctx.Err())
 					time.Sleep(late) // what was sent to clean up is answered meanwhile
 					if n := b.link.Deliver(); n != 1 {
 						b.Fatalf("%d late commands", n)
@@ -83,8 +82,7 @@ func TestAnAbandonedGrantIsGivenBackAtOnce(t *testing.T) {
 				ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
 				defer cancel()
 				b.took(ttl/10, time.Millisecond, func() {
-					_, err := b.locks.Acquire(ctx, "name")
-					b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
+					b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded, core.ErrUnavailable)
 				})
 				if fate == lab.HeldBack {
 					b.link.Deliver()
@@ -179,18 +177,4 @@ func TestARetryAfterAnUnknownOutcomeGetsALaterFence(t *testing.T) {
 			b.ok(x.Release(b.Context()))
 		})
 	}
-}
-
-// The name comes free by its TTL at the latest. But who asks again and again behind a command that is late may free it earlier.
-func TestBehindAReleaseWithoutAnAnswerALateCommandIsCleanedUp(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Next(lab.OpAcquire, lab.RequestLate)
-		x := b.acquire(b.locks, "name", core.WithTTL(time.Minute))
-		b.link.Drop(lab.OpRelease)
-		b.is(x.Release(b.Context()), core.ErrUnavailable)
-		b.link.Heal()
-		time.Sleep(2 * time.Second)
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-	})
 }

@@ -53,17 +53,6 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 	})
 }
 
-func TestOneNameOfManyTimesIsTakenOnce(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.all(b.locks, "a", "a")
-		if x.Lease("a").Fence() == 0 || len(x.Names()) != 1 {
-			b.Errorf("%v", x)
-		}
-		b.ok(x.Release(b.Context()))
-	})
-}
-
 func TestNoNamesAndImpossibleOnesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -74,24 +63,6 @@ func TestNoNamesAndImpossibleOnesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		if n := b.link.Calls(lab.OpAcquire); n != 0 {
 			b.Errorf("%d commands", n)
 		}
-	})
-}
-
-func TestSeveralNamesShareOneBudget(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		other := b.other()
-		first, last := b.acquire(other, "a"), b.acquire(other, "c")
-		time.AfterFunc(3*time.Second, func() { _ = first.Release(context.Background()) })
-		b.took(5*time.Second, 0, func() {
-			_, err := b.locks.AcquireAll(b.Context(), []string{"a", "b", "c"}, core.WithWait(5*time.Second))
-			b.is(err, core.ErrHeld)
-			if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Name != "c" {
-				b.Errorf("%v", err)
-			}
-		})
-		b.ok(b.all(other, "a", "b").Release(b.Context())) // nothing is left
-		b.ok(last.Release(b.Context()))
 	})
 }
 
@@ -292,23 +263,6 @@ func TestAReentryThatIsNearlyOverIsNotTakenAnewForEver(t *testing.T) {
 	})
 }
 
-func TestInsideALeaseOneNameAloneIsWaitedForOnlyIfItIsGreater(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "b")
-		there := b.other()
-		smaller, greater := b.acquire(there, "a"), b.acquire(there, "c")
-		b.took(0, 0, func() {
-			_, err := b.locks.AcquireAll(x.Context(), []string{"a", "a"})
-			b.is(err, core.ErrHeld)
-		})
-		time.AfterFunc(time.Second, func() { b.ok(greater.Release(b.Context())) })
-		y, err := b.locks.AcquireAll(x.Context(), []string{"c"})
-		b.ok(err)
-		b.ok(errors.Join(y.Release(b.Context()), smaller.Release(b.Context()), x.Release(b.Context())))
-	})
-}
-
 func TestTheLossOfALeaseAroundEndsTheWaitForSeveralNames(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -319,47 +273,6 @@ func TestTheLossOfALeaseAroundEndsTheWaitForSeveralNames(t *testing.T) {
 			b.is(err, context.Canceled, core.ErrHeld)
 		})
 		b.ok(theirs.Release(b.Context()))
-	})
-}
-
-func TestCloseEndsTheWaitForSeveralNames(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		const many = 200 // each may see the end of its first name before it sees that of the Locker
-		over := make(chan error, many)
-		there := b.other()
-		locks, err := core.New(b.store) // punctual: it waits on its callers' goroutines
-		b.ok(err)
-		for i := range many {
-			taken := fmt.Sprintf("%d-b", i)
-			b.acquire(there, taken)
-			go func() {
-				_, err := locks.AcquireAll(b.Context(), []string{fmt.Sprintf("%d-a", i), taken})
-				over <- err
-			}()
-		}
-		synctest.Wait()
-		b.ok(locks.Close(b.Context()))
-		for range many {
-			err := <-over
-			b.is(err, core.ErrClosed)
-			b.isNot(err, core.ErrHeld, context.Canceled)
-		}
-	})
-}
-
-func TestCloseEndsALeaseOfSeveralNamesAndWaitsForItsRelease(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.all(b.locks, "a", "b")
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
-		<-x.Context().Done()
-		b.is(context.Cause(x.Context()), core.ErrClosed)
-		time.Sleep(3 * ttl)
-		b.is(second(b.other().TryAcquire(b.Context(), "b")), core.ErrHeld)
-		b.ok(x.Release(b.Context()))
-		b.ok(<-closed)
 	})
 }
 

@@ -124,36 +124,6 @@ func TestACallThatHasWaitedForThreeTTLsIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestWhoIsServedEarlierOrOnlyTriesOrCampaignsIsNotTold(t *testing.T) {
-	t.Parallel()
-	l := new(long)
-	virtual(t, func(b *bench) {
-		for _, locks := range []*core.Locker{b.locks, b.other()} {
-			x := b.acquire(locks, "name")
-			var served sync.WaitGroup
-			for range 3 {
-				served.Go(func() { b.ok(b.locks.Do(b.Context(), "name", noWork)) })
-			}
-			served.Go(func() { b.is(b.locks.Do(b.Context(), "name", noWork, core.WithWait(2*ttl)), core.ErrHeld) })
-			time.Sleep(3*ttl - time.Second)
-			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrHeld)
-			b.ok(x.Release(b.Context()))
-			served.Wait()
-			x = b.acquire(locks, "name")
-			ctx, leave := context.WithTimeout(b.Context(), 10*ttl)
-			defer leave()
-			for range 2 {
-				served.Go(func() {
-					b.is(b.locks.Campaign(ctx, "name", func(context.Context) error { return nil }), context.DeadlineExceeded)
-				})
-			}
-			served.Wait()
-			b.ok(x.Release(b.Context()))
-		}
-		l.are(b, 0)
-	}, l.observer())
-}
-
 func TestProcessesThatWaitForOneAnotherBothTell(t *testing.T) {
 	t.Parallel()
 	one, two := new(long), new(long)
@@ -182,8 +152,7 @@ func TestWhoWaitsForLessIsToldEarlierThoughItComesLater(t *testing.T) {
 		var waits sync.WaitGroup
 		for _, ttl := range []time.Duration{30 * time.Second, time.Second, 30 * time.Second} {
 			waits.Go(func() {
-				_, err := b.locks.Acquire(ctx, "name", core.WithTTL(ttl))
-				b.is(err, context.Canceled)
+				b.is(second(b.locks.Acquire(ctx, "name", core.WithTTL(ttl))), context.Canceled)
 			})
 			synctest.Wait()
 		}
@@ -197,4 +166,25 @@ func TestWhoWaitsForLessIsToldEarlierThoughItComesLater(t *testing.T) {
 		waits.Wait()
 		b.ok(x.Release(b.Context()))
 	}, l.observer())
+}
+
+// nested has two calls take two names in opposite order: one holds "a" and asks for "b" after a second, the
+// other one holds "b" and asks for "a" after two. It returns what they got.
+func nested(b *bench, one, other *core.Locker, asks ...func(ctx context.Context, name string) error) (errs [2]error) {
+	var wg sync.WaitGroup
+	for i, outer := range []string{"a", "b"} {
+		locks := []*core.Locker{one, other}[i]
+		wg.Go(func() {
+			errs[i] = locks.Do(b.Context(), outer, func(ctx context.Context) error {
+				time.Sleep(time.Duration(i+1) * time.Second)
+				inner := []string{"b", "a"}[i]
+				if i < len(asks) {
+					return asks[i](ctx, inner)
+				}
+				return locks.Do(ctx, inner, noWork)
+			})
+		})
+	}
+	wg.Wait()
+	return errs
 }

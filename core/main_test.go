@@ -103,6 +103,13 @@ func (b *bench) acquire(l *core.Locker, name string, opts ...core.Option) *core.
 	return x
 }
 
+// taken fails the test unless l is told at once that somebody has the name.
+func (b *bench) taken(l *core.Locker, name string, opts ...core.Option) {
+	b.Helper()
+	_, err := l.TryAcquire(b.Context(), name, opts...)
+	b.is(err, core.ErrHeld)
+}
+
 // took runs f and fails the test unless it takes exactly d, or up to spare more.
 func (b *bench) took(d, spare time.Duration, f func()) {
 	b.Helper()
@@ -145,4 +152,13 @@ func (l lacking) Capabilities() driver.Capabilities {
 	can := l.Net.Capabilities()
 	l.without(&can)
 	return can
+}
+
+// tired is longer than turns go on for.
+const tired = 6 * time.Millisecond
+
+// held is a lease or a set of leases.
+type held interface {
+	Release(ctx context.Context) error
+	Context() context.Context
 }

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -79,45 +78,4 @@ func TestACrashLeavesTheNameTakenForTheRestOfMinHold(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTrustEndsWithTheTTLWhateverMinHoldSays(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithMinHold(minHold), core.WithoutRenewal())
-		if left := time.Until(x.ValidUntil()); left != ttl-drift {
-			b.Errorf("trusted for %s", left)
-		}
-		time.Sleep(ttl)
-		b.reason(x, core.ReasonExpired)
-	})
-}
-
-func TestWhatNobodyHasWorkedUnderIsNotKept(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Next(lab.OpAcquire, lab.HeldBack)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err := b.locks.Acquire(ctx, "name", core.WithMinHold(minHold))
-		b.is(err, context.DeadlineExceeded)
-		b.link.Deliver()
-		b.eventually("the name is free", func() bool {
-			x, err := b.other().TryAcquire(b.Context(), "name")
-			return err == nil && x.Release(b.Context()) == nil
-		})
-	})
-}
-
-func TestMinHoldHasNoTurns(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithMinHold(minHold))
-		go func() { time.Sleep(time.Second); _ = x.Release(context.Background()) }()
-		b.took(minHold, 2*time.Millisecond, func() {
-			y, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(minHold))
-			b.ok(err)
-			b.ok(y.Release(b.Context()))
-		})
-	})
 }

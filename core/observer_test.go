@@ -1,7 +1,9 @@
 package core_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -65,19 +67,16 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		b.ok(err)
 		b.ok(inner.Release(b.Context()))
 		expect("acquired order 0s reentry=true fence=true")
-		_, err = b.locks.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
+		b.taken(b.locks, "name")
 		expect("held order 0s")
-		_, err = b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))
-		b.is(err, core.ErrHeld)
+		b.is(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
 		expect("waited order 1s ok=false; held order 1s")
 		time.Sleep(3 * time.Second)
 		expect("renewed order ok=true")
 		b.ok(x.Release(b.Context()))
 		expect("released order 4s marked=false")
 		b.link.All(lab.Refused)
-		_, err = b.locks.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrUnavailable)
+		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 		expect("failed order true")
 		b.link.All(lab.Delivered)
 		y := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithDedup(time.Hour))
@@ -113,4 +112,104 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 			b.Error("two thousand events were kept for an observer that was blocked")
 		}
 	}, observing(o))
+}
+
+// census counts leases as the documentation of Observer says, beside functions that fail now and
+// then, before they count.
+type census struct {
+	leases, dropped, failed int
+	fails                   map[string]int // the calls of a function that fail: every nth
+	fail                    func()
+	calls                   map[string]int
+}
+
+func (c *census) called(function string) {
+	c.calls[function]++
+	if n := c.fails[function]; n > 0 && c.calls[function]%n == 0 {
+		if function != "Missed" && function != "Dropped" {
+			c.failed++
+		}
+		c.fail()
+	}
+}
+
+func (c *census) observer() observer {
+	return observer{
+		Acquired: func(core.Event) { c.called("Acquired"); c.leases++ },
+		Released: func(core.Event) { c.called("Released"); c.leases-- },
+		Lost:     func(core.Event) { c.called("Lost"); c.leases-- },
+		Missed:   func(e core.Event) { c.called("Missed"); c.leases += e.Leases },
+		Dropped:  func(n int) { c.called("Dropped"); c.dropped += n },
+	}
+}
+
+func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for how, fail := range map[string]func(){"panic": func() { panic("observer") }, "Goexit": runtime.Goexit} {
+		for what, fails := range map[string]map[string]int{
+			"now and then":    {"Acquired": 3, "Released": 5, "Lost": 2, "Missed": 2, "Dropped": 3},
+			"always":          {"Acquired": 1, "Released": 1},
+			"at every second": {"Acquired": 2, "Missed": 2, "Dropped": 2},
+			"everything":      {"Acquired": 1, "Released": 1, "Lost": 1, "Missed": 1, "Dropped": 1},
+		} {
+			t.Run(how+" "+what, func(t *testing.T) {
+				t.Parallel()
+				c := &census{fails: fails, fail: fail, calls: make(map[string]int)}
+				virtual(t, func(b *bench) {
+					const n = 500
+					for range n {
+						b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+						synctest.Wait() // or else events are dropped, as there are too many
+					}
+					for _, name := range []string{"a", "b", "c"} {
+						<-b.acquire(b.locks, name, core.WithoutRenewal()).Context().Done()
+					}
+					x := b.acquire(b.locks, "held")
+					synctest.Wait()
+					c.fails = nil
+					b.ok(b.acquire(b.locks, "name").Release(b.Context())) // has told what could not be told before
+					synctest.Wait()
+					if c.leases != 1 {
+						b.Errorf("%d leases by count, and 1 is held", c.leases)
+					}
+					if c.failed == 0 || c.dropped != c.failed {
+						b.Errorf("%d events dropped by count, and %d were", c.dropped, c.failed)
+					}
+					b.ok(x.Release(b.Context()))
+					b.ok(b.locks.Close(b.Context()))
+				}, observing(c.observer()))
+			})
+		}
+	}
+}
+
+// observer has a function for each kind of events. Those that are nil are skipped.
+type observer struct {
+	Acquired, Held, Waiting, LongWait, Waited, Failed, Limited, Renewed, Lost, Released, Unconfirmed, Missed, Degraded func(core.Event)
+
+	Dropped     func(events int)
+	WorkContext func(context.Context, core.Event) context.Context
+}
+
+// observing has o told.
+func observing(o observer) core.NewOption {
+	if o.WorkContext != nil {
+		return core.Options(core.WithObserver(o.tell), core.WithWorkContext(o.WorkContext))
+	}
+	return core.WithObserver(o.tell)
+}
+
+func (o observer) tell(e core.Event) {
+	f := map[core.EventKind]func(core.Event){
+		core.EventAcquired: o.Acquired, core.EventHeld: o.Held, core.EventWaiting: o.Waiting, core.EventLongWait: o.LongWait,
+		core.EventWaited: o.Waited, core.EventFailed: o.Failed, core.EventLimited: o.Limited, core.EventRenewed: o.Renewed,
+		core.EventLost: o.Lost, core.EventReleased: o.Released, core.EventUnconfirmed: o.Unconfirmed, core.EventMissed: o.Missed,
+		core.EventDegraded: o.Degraded,
+	}[e.Kind]
+	if f != nil {
+		f(e)
+	}
+	if e.Kind == core.EventDropped && o.Dropped != nil {
+		o.Dropped(e.Dropped)
+	}
 }

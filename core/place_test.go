@@ -2,15 +2,12 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
@@ -32,85 +29,6 @@ func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
 	})
 }
 
-func TestAPlaceStaysWhenItsContenderGivesUp(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		gone, mine := b.call(b.locks), b.call(b.locks)
-		theirs := b.call(b.other())
-		gone.cancel()
-		synctest.Wait()
-		b.ok(holder.Release(b.Context()))
-		time.Sleep(time.Millisecond) // which a successor waits before it asks
-		x := mine.granted()
-		if theirs.ended() {
-			b.Error("two holders")
-		}
-		b.ok(x.Release(b.Context()))
-		b.ok(theirs.granted().Release(b.Context()))
-	})
-}
-
-// A contender with others behind it makes no offer, so it has none to withdraw.
-func TestAPlaceStaysWhenAContenderWithoutAnOfferGivesUp(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		b.link.Delay(time.Millisecond, time.Millisecond)
-		gone, mine := b.call(b.locks), b.call(b.locks) // both wait before the first one is refused
-		time.Sleep(20 * time.Millisecond)
-		b.link.Heal()
-		theirs := b.call(b.other())
-		gone.cancel()
-		time.Sleep(100 * time.Millisecond)
-		b.ok(holder.Release(b.Context()))
-		b.eventually("its turn", mine.ended)
-		if theirs.ended() {
-			b.Error("another process was first")
-		}
-		b.ok(mine.granted().Release(b.Context()))
-		b.ok(theirs.granted().Release(b.Context()))
-		b.free()
-	})
-}
-
-func TestAPlaceThatIsTakenTooLateIsLeftAgain(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		b.link.Next(lab.OpWait, lab.HeldBack)
-		gone := b.call(b.locks)
-		gone.cancel()
-		time.Sleep(time.Second / 10)
-		if !gone.ended() {
-			b.Error("it still waits")
-		}
-		b.link.Deliver() // only now does it stand in line
-		next := b.call(b.other())
-		b.took(0, 0, func() {
-			b.ok(holder.Release(b.Context()))
-			b.ok(next.granted().Release(b.Context()))
-			b.free()
-		})
-	})
-}
-
-func TestAPlaceThatIsTakenAfterTheGrantIsLeftAgain(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		b.link.Next(lab.OpWait, lab.HeldBack)
-		w := b.call(b.locks)
-		b.ok(holder.Release(b.Context()))
-		time.Sleep(4 * time.Second) // it is given up, and tries
-		x := w.granted()
-		b.link.Deliver()
-		synctest.Wait()
-		b.ok(x.Release(b.Context()))
-		b.free()
-	})
-}
-
 func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -123,8 +41,7 @@ func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
 		sent := b.commands()
 		for range 2 * seconds { // one heartbeat is on time for another process, too
 			time.Sleep(time.Second / 2)
-			_, err := b.locks.TryAcquire(b.Context(), "name")
-			b.is(err, core.ErrHeld)
+			b.taken(b.locks, "name")
 		}
 		if n := b.commands() - sent; n > 3*seconds {
 			b.Errorf("%d commands in %d s", n, seconds)
@@ -141,52 +58,62 @@ func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
 	})
 }
 
-func TestTryAcquireBesideAHoldThatIsOverIsHeld(t *testing.T) {
+func TestWhatIsGrantedInLineHasItsFullTTLSoon(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithMaxHold(time.Second))
+		holder := b.acquire(b.other(), "name")
 		w := b.call(b.locks)
-		time.Sleep(2 * time.Second) // its work is deaf
-		b.is(x.Err(), core.ErrLost)
-		b.took(0, 0, func() {
-			_, err := b.locks.TryAcquire(b.Context(), "name")
-			b.is(err, core.ErrHeld)
-		})
-		b.is(x.Release(b.Context()), core.ErrLost)
-		b.ok(w.granted().Release(b.Context()))
+		asked := time.Now()
+		time.Sleep(driver.Recheck(ttl) / 2)
+		b.ok(holder.Release(b.Context()))
+		x := w.granted()
+		life := driver.PlaceLife(ttl)
+		if until := x.ValidUntil(); until.After(asked.Add(life)) || time.Until(until) < life/3 {
+			b.Errorf("trusted until %s, and offered at %s for %s", until, asked, life)
+		}
+		time.Sleep(life/3 + 10*time.Millisecond) // when it is renewed
+		if left := time.Until(x.ValidUntil()); left < ttl*9/10 {
+			b.Errorf("%s left", left)
+		}
+		b.ok(x.Release(b.Context()))
 	})
 }
 
-// stolen is a backend from which an operator deletes a lock while it is held.
-type stolen struct {
-	*memlock.Store
-	last driver.Claim
-}
-
-func (s *stolen) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	s.last = c
-	return s.Store.Acquire(ctx, c)
-}
-
-func TestAReleaseThatFindsTheNameTakenIsALoss(t *testing.T) {
+// The command with the offer is executed after the one that withdraws it, and nobody here has made
+// another offer.
+func TestAnOfferThatComesLateIsWithdrawnAgain(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		thief := &stolen{Store: b.store} // asked on the caller's goroutine
-		locks, err := core.New(thief)
-		b.ok(err)
-		for _, ctx := range []context.Context{b.Context(), context.Background()} {
-			x, err := locks.TryAcquire(ctx, "name")
-			b.ok(err)
-			b.store.Lose("name")
-			y := b.acquire(b.other(), "name")
-			err = x.Release(ctx)
-			if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != core.ReasonTaken {
-				b.Errorf("%v, not a loss", err)
-			}
-			b.is(x.Release(ctx), core.ErrLost)
-			b.ok(y.Check(ctx))
-			b.ok(y.Release(ctx))
-		}
-		b.ok(locks.Close(b.Context()))
+		holder := b.acquire(b.other(), "name")
+		ctx, cancel := context.WithCancel(b.Context())
+		b.link.Next(lab.OpWait, lab.HeldBack)
+		gone := b.callWith(ctx, b.locks)
+		next := b.call(b.locks)
+		cancel()
+		b.is(gone.failed(), context.Canceled)
+		time.Sleep(100 * time.Millisecond) // the next one waits, and makes no offer yet
+		b.link.Deliver()
+		synctest.Wait()
+		b.ok(holder.Release(b.Context()))
+		b.ok(next.granted().Release(b.Context()))
+		b.free()
+	})
+}
+
+// The command that withdraws cannot get through at first; the name is granted to who has gone.
+func TestAGrantToWhoHasGoneIsGivenBack(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		ctx, cancel := context.WithCancel(b.Context())
+		gone := b.callWith(ctx, b.locks)
+		b.link.All(lab.Refused, lab.OpRelease)
+		cancel()
+		b.is(gone.failed(), context.Canceled)
+		b.ok(holder.Release(b.Context()))
+		b.taken(b.other(), "name")
+		b.link.Heal()
+		time.Sleep(time.Second) // the longest pause of a clean-up
+		b.free()
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -15,63 +14,43 @@ import (
 
 func TestReadySaysWhyNot(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtual(t, func(b *bench) {
 		store := memlock.New()
 		locks, err := core.New(store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := locks.Ready(t.Context()); err != nil {
-			t.Errorf("with a service: %v", err)
-		}
-		x, err := locks.Acquire(t.Context(), "holdfast.ready")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := locks.Ready(t.Context()); err != nil {
-			t.Errorf("while another one asks: %v", err)
-		}
-		if err := x.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		b.ok(err)
+		b.ok(locks.Ready(b.Context()))
+		x := b.acquire(locks, "holdfast.ready")
+		b.ok(locks.Ready(b.Context())) // while another one asks
+		b.ok(x.Release(b.Context()))
 		store.SetDown(true)
-		if err := locks.Ready(t.Context()); !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "SetDown") {
-			t.Errorf("without a service: %v", err)
-		}
+		b.says(locks.Ready(b.Context()), core.ErrUnavailable, "SetDown")
 		store.SetDown(false)
 		store.SetDelay(time.Hour)
-		began := time.Now()
-		if err := locks.Ready(t.Context()); !errors.Is(err, core.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("of a silent service: %v", err)
-		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("after %s", took)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		b.took(bound, 0, func() {
+			err := locks.Ready(b.Context())
+			b.is(err, core.ErrUnavailable)
+			b.isNot(err, context.DeadlineExceeded)
+		})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
 		defer cancel()
-		if err := locks.Ready(ctx); !errors.Is(err, core.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("with a deadline: %v", err)
-		}
+		b.is(locks.Ready(ctx), core.ErrUnavailable, context.DeadlineExceeded)
 		store.SetDelay(0)
-		if err := locks.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		b.ok(locks.Drain(b.Context()))
 		store.SetDown(true) // it is not asked any more
-		if err := locks.Ready(t.Context()); !errors.Is(err, core.ErrDraining) || strings.Contains(err.Error(), "acquire") {
-			t.Errorf("while it drains: %v", err)
+		if err := locks.Ready(b.Context()); !errors.Is(err, core.ErrDraining) || strings.Contains(err.Error(), "acquire") {
+			b.Errorf("while it drains: %v", err)
 		}
-		store.SetDown(false)
-		if err := locks.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := locks.Ready(t.Context()); !errors.Is(err, core.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
-		var none *core.Locker
-		if err := none.Ready(t.Context()); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("of no Locker: %v", err)
-		}
+		b.ok(locks.Close(b.Context()))
+		b.is(locks.Ready(b.Context()), core.ErrClosed)
 	})
+}
+
+// says fails the test unless err is of a kind, and has the text.
+func (b *bench) says(err, kind error, text string) {
+	b.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(err.Error(), text) {
+		b.Errorf("%v does not say %q", err, text)
+	}
 }
 
 // refusing is a service that answers every acquire with a refusal of the client.
@@ -84,37 +63,20 @@ func (r refusing) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, driver.NotSent(driver.Refused(driver.Because(errors.New(r.says), "check the password")))
 }
 
-func TestAReasonThatTheErrorHasAlreadyIsSaidOnce(t *testing.T) {
+func TestAClientThatIsRefusedIsToldAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
-	locks, err := core.New(refusing{memlock.New(), "sql: check the password: 28P01"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := locks.Ready(t.Context()); err == nil || strings.Count(err.Error(), "check the password") != 1 {
-		t.Error(err)
-	}
-}
-
-func TestAClientThatIsRefusedIsToldAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		locks, err := core.New(refusing{memlock.New(), "WRONGPASS"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		for _, acquire := range []func() error{
-			func() error { _, err := locks.Acquire(t.Context(), "name"); return err },
-			func() error { _, err := locks.TryAcquire(t.Context(), "name"); return err },
-			func() error { return locks.Ready(t.Context()) },
-		} {
-			err := acquire()
-			if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGPASS: check the password") {
-				t.Errorf("%v", err)
-			}
-		}
-		if took := time.Since(began); took > 0 {
-			t.Errorf("after %s", took)
+	virtual(t, func(b *bench) {
+		for says, want := range map[string]string{"WRONGPASS": "WRONGPASS: check the password", "sql: check the password: 28P01": "sql: check the password: 28P01"} {
+			locks := b.locker(refusing{b.store, says})
+			b.took(0, 0, func() {
+				for _, err := range []error{
+					second(locks.Acquire(b.Context(), "name")), second(locks.TryAcquire(b.Context(), "name")), locks.Ready(b.Context()),
+				} {
+					if b.says(err, core.ErrUnavailable, want); strings.Count(err.Error(), "check the password") != 1 {
+						b.Errorf("%v says it twice", err)
+					}
+				}
+			})
 		}
 	})
 }
@@ -134,14 +96,11 @@ func (m *moving) Capabilities() driver.Capabilities {
 
 func TestReadySaysWhereTheServiceIsNow(t *testing.T) {
 	t.Parallel()
-	service := &moving{memlock.New(), "no server yet"}
-	locks, err := core.New(service)
-	if err != nil {
-		t.Fatal(err)
-	}
-	service.at = "host:1"
-	service.SetDown(true)
-	if err := locks.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), " at host:1: ") {
-		t.Errorf("%v does not say where", err)
-	}
+	virtual(t, func(b *bench) {
+		service := &moving{memlock.New(), "no server yet"}
+		locks := b.locker(service)
+		service.at = "host:1"
+		service.SetDown(true)
+		b.says(locks.Ready(b.Context()), core.ErrUnavailable, " at host:1: ")
+	})
 }

@@ -24,7 +24,7 @@ func TestReadersHoldANameTogetherAndWritersAlone(t *testing.T) {
 		other := b.other()
 		readers := []*core.Lease{b.reader(b.locks, "name"), b.reader(b.locks, "name"), b.reader(other, "name")}
 		for _, l := range []*core.Locker{b.locks, other} {
-			b.is(second(l.TryAcquire(b.Context(), "name")), core.ErrHeld)
+			b.taken(l, "name")
 		}
 		time.Sleep(5 * ttl) // all are renewed
 		for _, x := range readers {
@@ -34,7 +34,7 @@ func TestReadersHoldANameTogetherAndWritersAlone(t *testing.T) {
 			b.ok(x.Release(b.Context()))
 		}
 		writer := b.acquire(other, "name")
-		b.is(second(b.locks.TryAcquire(b.Context(), "name", core.WithShared())), core.ErrHeld)
+		b.taken(b.locks, "name", core.WithShared())
 		if readers[0].Fence() >= writer.Fence() || readers[0].Fence() == 0 {
 			b.Errorf("fences %d and %d", readers[0].Fence(), writer.Fence())
 		}
@@ -66,38 +66,6 @@ func TestReadersOfOneProcessDoNotAskOneAfterTheOther(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestReadersThatFindAWriterWaitAsOneClient(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		writer := b.acquire(b.other(), "name")
-		var wg sync.WaitGroup
-		var inside, most atomic.Int32
-		for range 100 {
-			synctest.Wait() // those before it stand in line
-			wg.Go(func() {
-				b.is(b.locks.Do(b.Context(), "name", func(context.Context) error {
-					if n := inside.Add(1); n > most.Load() {
-						most.Store(n)
-					}
-					time.Sleep(time.Second)
-					inside.Add(-1)
-					return nil
-				}, core.WithShared()), nil)
-			})
-		}
-		const seconds = 50
-		time.Sleep(seconds * time.Second)
-		if asked := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpWait); asked > 3*seconds {
-			b.Errorf("%d commands in %d s", asked, seconds)
-		}
-		b.ok(writer.Release(b.Context()))
-		b.took(time.Second, 100*time.Millisecond, wg.Wait) // and then they read together
-		if most.Load() != 100 {
-			b.Errorf("%d at once", most.Load())
-		}
-	})
 }
 
 func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
@@ -132,26 +100,6 @@ func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
 		}
 		close(stop)
 		wg.Wait()
-	})
-}
-
-func TestAReaderBehindAWriterOfItsProcessReadsWithOthers(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		writer := b.acquire(b.locks, "name")
-		got := make(chan *core.Lease, 1)
-		go func() {
-			x, err := b.locks.Acquire(b.Context(), "name", core.WithShared())
-			if err != nil {
-				b.Error(err)
-			}
-			got <- x
-		}()
-		synctest.Wait()
-		b.ok(writer.Release(b.Context()))
-		x := <-got
-		b.ok(b.reader(b.other(), "name").Release(b.Context()))
-		b.ok(x.Release(b.Context()))
 	})
 }
 
@@ -196,81 +144,9 @@ func TestSiblingsInsideAReadersLeaseReadTogether(t *testing.T) {
 		b.ok(err)
 		b.ok(x.Release(b.Context()))
 		b.ok(one.Release(b.Context()))
-		b.is(second(b.other().TryAcquire(b.Context(), "name")), core.ErrHeld) // the last of them frees it
+		b.taken(b.other(), "name") // the last of them frees it
 		b.ok(two.Release(b.Context()))
 		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-	})
-}
-
-func TestAReaderThatLosesItsTimeIsLostAlone(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		stays := b.reader(b.other(), "name")
-		x := b.reader(b.locks, "name")
-		b.ok(b.store.Release(b.Context(), b.link.LastClaim())) // an operator takes it away
-		<-x.Context().Done()
-		b.reason(x, core.ReasonTaken)
-		b.is(x.Release(b.Context()), core.ErrLost)
-		b.ok(stays.Check(b.Context()))
-		b.ok(stays.Release(b.Context()))
-	})
-}
-
-func TestUnknownOutcomesLeaveNoReaderBehind(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []core.Option{core.WithShared(), core.WithLimit(2)} {
-		for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset, lab.HeldBack} {
-			virtual(t, func(b *bench) {
-				b.link.All(fate, lab.OpAcquire, lab.OpWait)
-				ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-				defer cancel()
-				b.is(second(b.locks.Acquire(ctx, "name", mode)), core.ErrUnavailable)
-				b.link.Heal()
-				time.Sleep(time.Second)
-				b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-			})
-		}
-	}
-}
-
-func TestALimitIsKeptAcrossProcessesAndServedInOrder(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		const limit, callers = 3, 12
-		lockers := []*core.Locker{b.locks, b.other()}
-		var inside atomic.Int32
-		var wg sync.WaitGroup
-		for i := range callers {
-			wg.Go(func() {
-				b.is(lockers[i%2].Do(b.Context(), "name", func(ctx context.Context) error {
-					if n := inside.Add(1); n > limit {
-						b.Errorf("%d at once", n)
-					}
-					if _, err := core.FenceFor(ctx, "name"); !errors.Is(err, core.ErrInvalid) {
-						b.Error("a permit has a fence")
-					}
-					time.Sleep(time.Minute)
-					inside.Add(-1)
-					return nil
-				}, core.WithLimit(limit)), nil)
-			})
-		}
-		b.took(callers/limit*time.Minute, time.Second, wg.Wait) // all places are in use all the time
-	})
-}
-
-func TestAPermitOfOneThatDiedComesFreeWithItsTTL(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		dead := b.acquire(b.locks, "name", core.WithLimit(2), core.WithoutRenewal())
-		stays := b.acquire(b.other(), "name", core.WithLimit(2))
-		b.took(ttl, 10*time.Millisecond, func() {
-			x, err := b.other().Acquire(b.Context(), "name", core.WithLimit(2))
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
-		})
-		b.reason(dead, core.ReasonExpired)
-		b.ok(stays.Release(b.Context()))
 	})
 }
 
@@ -322,5 +198,31 @@ func TestSeveralNamesAreReadTogether(t *testing.T) {
 		for _, x := range leases {
 			b.ok(x.Release(b.Context()))
 		}
+	})
+}
+
+func TestALimitIsKeptAcrossProcessesAndServedInOrder(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		const limit, callers = 3, 12
+		lockers := []*core.Locker{b.locks, b.other()}
+		var inside atomic.Int32
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				b.is(lockers[i%2].Do(b.Context(), "name", func(ctx context.Context) error {
+					if n := inside.Add(1); n > limit {
+						b.Errorf("%d at once", n)
+					}
+					if _, err := core.FenceFor(ctx, "name"); !errors.Is(err, core.ErrInvalid) {
+						b.Error("a permit has a fence")
+					}
+					time.Sleep(time.Minute)
+					inside.Add(-1)
+					return nil
+				}, core.WithLimit(limit)), nil)
+			})
+		}
+		b.took(callers/limit*time.Minute, time.Second, wg.Wait) // all places are in use all the time
 	})
 }

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // busy is the context of a caller who, once it stands in line, does not look for a while: so
@@ -28,72 +26,16 @@ func (c busy) Done() <-chan struct{} {
 }
 
 // busyCall is call for a caller who looks after d.
-func (b *bench) busyCall(l *core.Locker, d time.Duration, opts ...core.Option) *call {
-	ctx, cancel := context.WithCancel(b.Context())
-	b.Cleanup(cancel)
-	c := &call{bench: b, cancel: cancel, over: make(chan struct{})}
-	go func() {
-		defer close(c.over)
-		c.lease, c.err = l.Acquire(busy{ctx, &sync.Once{}, d}, "name", opts...)
-	}()
-	synctest.Wait()
-	return c
-}
-
-func TestACallerWhoGoesAwayPassesItsTurnOn(t *testing.T) {
-	t.Parallel()
-	for range 20 { // it may see either first
-		virtual(t, func(b *bench) {
-			holder := b.acquire(b.other(), "name")
-			first, second := b.call(b.locks), b.call(b.locks)
-			x := b.served(holder, first)
-			gone, next := b.busyCall(b.locks, time.Millisecond), b.call(b.locks)
-			x = turnAfter(x, second)
-			sent := b.commands()
-			b.ok(x.Release(b.Context()))
-			gone.cancel()
-			if next.ended() {
-				b.Error("given to two")
-			}
-			time.Sleep(time.Millisecond)
-			y := next.granted()
-			b.is(gone.failed(), context.Canceled)
-			if y.Fence() != x.Fence()+2 || b.commands() != sent {
-				b.Errorf("fence %d after %d, %d commands", y.Fence(), x.Fence(), b.commands()-sent)
-			}
-			b.ok(y.Release(b.Context()))
-			b.free()
-		})
-	}
-}
-
-func TestABudgetThatEndsWithTheTurnLosesNothing(t *testing.T) {
-	t.Parallel()
-	for _, hold := range []time.Duration{0, tired} {
-		for range 20 { // as above
-			virtual(t, func(b *bench) {
-				holder := b.acquire(b.other(), "name")
-				first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired, core.WithWait(2*tired))
-				b.ok(holder.Release(b.Context()))
-				x := first.granted()
-				time.Sleep(hold)
-				b.ok(x.Release(b.Context()))
-				time.Sleep(2*tired - hold)
-				if w.ended() && w.err == nil {
-					b.ok(w.granted().Release(b.Context()))
-				} else {
-					b.is(w.err, core.ErrHeld)
-				}
-				b.free()
-			})
-		}
-	}
+func (b *bench) busyCall(l *core.Locker, d time.Duration) *call {
+	return b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) {
+		return l.Acquire(busy{ctx, new(sync.Once), d}, "name")
+	})
 }
 
 func TestCloseTakesBackATurnThatNobodyHasSeen(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []time.Duration{0, tired} {
-		for range 10 { // as above
+		for range 10 { // it may see either first
 			virtual(t, func(b *bench) {
 				holder := b.acquire(b.other(), "name")
 				first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired)
@@ -167,75 +109,4 @@ func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
 		b.ok(z.Release(b.Context()))
 		expect("released c 0s marked=false")
 	}, observing(r.observer()))
-}
-
-func TestMaxHoldCountsForEachTurn(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		hold := 3 * time.Millisecond
-		long := b.call(b.locks, core.WithMaxHold(0)) // no bound
-		short := b.call(b.locks, core.WithMaxHold(hold))
-		again := b.call(b.locks, core.WithMaxHold(hold))
-		b.ok(holder.Release(b.Context()))
-		x := turnAfter(long.granted(), short)
-		time.Sleep(2 * time.Millisecond)
-		y := turnAfter(x, again)
-		b.took(hold, 0, func() { <-y.Context().Done() })
-		b.reason(y, core.ReasonMaxHold)
-		b.is(y.Release(b.Context()), core.ErrLost)
-		b.free()
-	})
-}
-
-func TestATurnWithoutMaxHoldIsNotHeldToThatOfTheOneBefore(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		short := b.call(b.locks, core.WithMaxHold(time.Second))
-		long := b.call(b.locks, core.WithMaxHold(0))
-		b.ok(holder.Release(b.Context()))
-		x := turnAfter(short.granted(), long)
-		time.Sleep(3 * time.Hour)
-		b.ok(x.Err())
-		b.ok(x.Release(b.Context()))
-	})
-}
-
-func TestATurnIsRenewedAndLostLikeATenure(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, waiting := b.queue(2)
-		y := turnAfter(x, waiting[0])
-		time.Sleep(3 * ttl)
-		b.ok(y.Err())
-		b.link.All(lab.RequestLost)
-		b.took(ttl-period-drift-time.Second, period+time.Second, func() { <-y.Context().Done() })
-		b.reason(y, core.ReasonUnreachable)
-		b.link.All(lab.Delivered)
-		b.is(y.Release(b.Context()), core.ErrLost)
-	})
-}
-
-func TestTheEndOfTheWaitIsNoEndOfTheContext(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Delay(45*time.Millisecond, 45*time.Millisecond)
-		x := b.acquire(b.locks, "name", core.WithLabel("of somebody else")) // no turn is given
-		ctx, cancel := context.WithTimeout(b.Context(), 185*time.Millisecond)
-		defer cancel()
-		over := make(chan error, 1)
-		go func() {
-			_, err := b.locks.Acquire(ctx, "name", core.WithWait(120*time.Millisecond))
-			b.ok(ctx.Err())
-			over <- err
-		}()
-		synctest.Wait()
-		time.Sleep(15 * time.Millisecond)
-		b.ok(x.Release(b.Context())) // the waiter is woken 90 ms later, and has no time for a command
-		if err := <-over; errors.Is(err, context.DeadlineExceeded) {
-			b.Errorf("the context stands, and the error is %v", err)
-		}
-		time.Sleep(time.Second)
-	})
 }

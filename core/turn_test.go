@@ -215,53 +215,6 @@ func TestAnEndedTurnSendsNothing(t *testing.T) {
 	})
 }
 
-func TestTurnsGoOnAfterAReentry(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, waiting := b.queue(3)
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
-		b.ok(inner.Release(b.Context()))
-		y := turnAfter(x, waiting[0])
-		b.ok(y.Err())
-		z := turnAfter(y, waiting[1])
-		b.ok(z.Release(b.Context()))
-		b.free()
-	})
-}
-
-func TestALossEndsTheTurnThatWasGivenAfterAReentry(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, waiting := b.queue(2)
-		claim := b.link.LastClaim()
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
-		b.ok(inner.Release(b.Context()))
-		y := turnAfter(x, waiting[0])
-		b.ok(b.store.Release(b.Context(), claim))
-		b.is(y.Check(b.Context()), core.ErrLost)
-		b.reason(y, core.ReasonTaken)
-	})
-}
-
-func TestNoTurnIsGivenWhileAnInnerLeaseLives(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, waiting := b.queue(2)
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
-		b.ok(x.Release(b.Context()))
-		if waiting[0].ended() {
-			b.Error("two holders")
-		}
-		b.ok(inner.Err())
-		b.ok(inner.Release(b.Context()))
-		b.ok(waiting[0].granted().Release(b.Context()))
-		b.free()
-	})
-}
-
 func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -362,21 +315,6 @@ func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
 			b.Errorf("%v, %v", second.lease, second.err)
 		}
 		b.ok(third.granted().Release(b.Context()))
-		b.free()
-	})
-}
-
-func TestTheEndOfAnInnerLeaseLetsItsSiblingsGoOn(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, waiting := b.queue(2)
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
-		sibling := b.callWith(context.WithoutCancel(x.Context()), b.locks)
-		b.ok(x.Release(b.Context()))
-		b.ok(inner.Release(b.Context()))
-		b.ok(waiting[0].granted().Release(b.Context()))
-		b.ok(sibling.granted().Release(b.Context()))
 		b.free()
 	})
 }

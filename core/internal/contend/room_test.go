@@ -72,40 +72,6 @@ func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
 	}
 }
 
-func BenchmarkPairsOnManyNames(b *testing.B) {
-	r := room(b, new(free))
-	var n atomic.Int32
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		w, ctx := want(string('a'+n.Add(1)), 30*time.Second), context.Background()
-		for pb.Next() {
-			h, err := get(ctx, r, w, Forever)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			leave(ctx, r, h, claim.Left{})
-		}
-	})
-}
-
-func BenchmarkTurns(b *testing.B) {
-	r := room(b, new(free))
-	b.ReportAllocs()
-	b.SetParallelism(32)
-	b.RunParallel(func(pb *testing.PB) {
-		w, ctx := want("n", 30*time.Second), context.Background()
-		for pb.Next() {
-			h, err := get(ctx, r, w, Forever)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			leave(ctx, r, h, claim.Left{})
-		}
-	})
-}
-
 // giver is a guest that the holder leaves as it looks.
 type giver struct {
 	guest

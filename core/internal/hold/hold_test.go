@@ -322,12 +322,3 @@ func TestAReleaseWaitsForTheRenewalUnderWay(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkHeld(b *testing.B) {
-	s := newSite(&renews{}, clock.New())
-	b.ReportAllocs()
-	for i := range b.N {
-		s.hold("n", time.Hour, term.Turn{Every: 20 * time.Minute})
-		_ = i
-	}
-}
