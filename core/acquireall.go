@@ -94,13 +94,13 @@ func (g *multiAcquire) round() (*LeaseSet, error) {
 		}
 	}()
 	for i, name := range g.names {
-		x, err := g.locker.acquire(s.work, name, g.turn(i), g.budget(name))
+		x, err := g.locker.acquire(s.work, name, g.turn(i, together), g.budget(name))
 		if err != nil {
 			returned = true
 			s.giveBack(g.ctx)
 			return nil, g.failed(s.work, err)
 		}
-		x.set, s.leases = together, append(s.leases, x)
+		s.leases = append(s.leases, x)
 		s.work = x.workContext() //nolint:fatcontext // one for each name: the first loss ends them all
 	}
 	returned = true
@@ -118,7 +118,7 @@ func (g *multiAcquire) begin(s *LeaseSet) (lost string) {
 	r := g.locker.engine
 	var renewals sync.WaitGroup
 	for _, x := range s.leases {
-		if x.root != x { // its outermost holder deals with it
+		if x.root() != x { // its outermost holder deals with it
 			continue
 		}
 		left, life := x.hold.Left(r.clock.Read())
@@ -137,7 +137,7 @@ func (g *multiAcquire) begin(s *LeaseSet) (lost string) {
 	renewals.Wait()
 	now := r.clock.Read()
 	for _, x := range s.leases {
-		if x.root != x {
+		if x.root() != x {
 			if !x.live() {
 				return x.want.Name
 			}
@@ -176,8 +176,9 @@ func (g *multiAcquire) budget(name string) time.Duration {
 
 // turn is how to ask for one name. Only the first one has the marker. Until the set is whole, each lease is renewed, and none has a
 // limit of time.
-func (g *multiAcquire) turn(i int) *config {
+func (g *multiAcquire) turn(i int, together *group) *config {
 	c := *g.cfg
+	c.set = together
 	if i > 0 {
 		c.Dedup = 0
 	}
@@ -192,14 +193,14 @@ func (g *multiAcquire) mayWait(name string) bool {
 	r := g.locker.engine
 	x := leaseOf(g.ctx)
 	greater := false
-	for ; x != nil; x = x.outer {
+	for ; x != nil; x = x.outer() {
 		if x.engine == r && x.want.Name >= name && x.live() {
 			if x.want.Name == name && !g.cfg.noReentry {
 				return true
 			}
 			greater = true
 		}
-		if greater && (x.set == nil || x.outer == nil || x.outer.set != x.set) { // the leases of one set count as one
+		if greater && (x.cfg.set == nil || x.outer() == nil || x.outer().cfg.set != x.cfg.set) { // the leases of one set count as one
 			return false
 		}
 	}

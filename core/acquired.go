@@ -34,7 +34,7 @@ func (a *acquisition) outcome(kind EventKind, err error) Event {
 
 func (a *acquisition) acquiredEvent(x *Lease) Event {
 	e := a.cfg.event(a.ctx, EventAcquired, a.name)
-	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.root != x, x.Degraded()
+	e.Took, e.Fence, e.Reentry, e.Degraded = a.waitedFor(), x.Fence(), x.root() != x, x.Degraded()
 	return e
 }
 
@@ -45,16 +45,16 @@ func (a *acquisition) acquired(x *Lease) {
 	if told {
 		e = a.acquiredEvent(x)
 	}
-	if x.root == x && x.Degraded() {
+	if x.root() == x && x.Degraded() {
 		a.engine.tell(a.outcome(EventDegraded, a.unavailable(x.hold.Claim.Outage())))
 	}
-	x.root.mu.Lock()
+	x.root().mu.Lock()
 	if told {
 		a.engine.tell(e) // with the mutex held, so that nothing is told of x before
 	}
 	x.told = true
 	due := x.lossDue
-	x.root.mu.Unlock()
+	x.root().mu.Unlock()
 	if due {
 		x.tellLost(x.loss.Reason)
 	}

@@ -34,7 +34,8 @@ type config struct {
 	template   string
 	noReentry  bool
 	onOutage   UnavailablePolicy
-	campaigns  bool // to wait for long is normal
+	campaigns  bool   // to wait for long is normal
+	set        *group // of one AcquireAll
 
 	maxLeases  int
 	maxWaiters int

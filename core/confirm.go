@@ -38,10 +38,10 @@ func Confirm(ctx context.Context) error {
 	}
 	free := true
 	for y := x; y != nil; y = y.around() {
-		if left, _ := y.hold.Left(y.engine.clock.Read()); left <= y.root.cfg.TTL/2 {
+		if left, _ := y.hold.Left(y.engine.clock.Read()); left <= y.root().cfg.TTL/2 {
 			free = false
 			if !y.engine.abandoned.Load() {
-				y.hold.Refresh(ctx, y.engine.room.Port, y.root.cfg.TTL/2)
+				y.hold.Refresh(ctx, y.engine.room.Port, y.root().cfg.TTL/2)
 			}
 		}
 	}
@@ -59,9 +59,9 @@ func Confirm(ctx context.Context) error {
 // around is the next outer lease that has not been given back. Code can outlive the work of an
 // outer lease, as code under [Lease.Context] may. Such code does not depend on that lease any more.
 func (x *Lease) around() *Lease {
-	y := x.outer
+	y := x.outer()
 	for y != nil && y.gone() {
-		y = y.outer
+		y = y.outer()
 	}
 	return y
 }
@@ -76,7 +76,7 @@ func (x *Lease) confirmed(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if left, _ := x.hold.Left(x.engine.clock.Read()); left < x.root.cfg.TTL/3 {
+	if left, _ := x.hold.Left(x.engine.clock.Read()); left < x.root().cfg.TTL/3 {
 		return &LostError{x.want.Name, ReasonUnreachable}
 	}
 	return nil

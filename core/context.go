@@ -31,7 +31,7 @@ func (c *leaseContext) make() *madeContext {
 	under, unlink := context.WithCancel(c.parent)
 	ctx, end := context.WithCancelCause(under)
 	m := &madeContext{ctx, end, unlink}
-	root := c.lease.root
+	root := c.lease.root()
 	root.mu.Lock()
 	if first := c.made.Load(); first != nil {
 		root.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *leaseContext) make() *madeContext {
 }
 
 func (c *leaseContext) ended() bool {
-	root := c.lease.root
+	root := c.lease.root()
 	root.mu.Lock()
 	defer root.mu.Unlock()
 	return c.lease.cause() != nil

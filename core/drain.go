@@ -71,8 +71,8 @@ func (a *acquisition) begun() bool { return a.working() != nil }
 
 func (a *acquisition) working() *Lease {
 	x := leaseOf(a.ctx)
-	for ; x != nil; x = x.outer {
-		if x.engine == a.engine && (x.set == nil || x.set.whole.Load()) && x.live() {
+	for ; x != nil; x = x.outer() {
+		if x.engine == a.engine && (x.cfg.set == nil || x.cfg.set.whole.Load()) && x.live() {
 			return x
 		}
 	}

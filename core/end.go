@@ -80,7 +80,7 @@ func joinLoss(workErr, err error) error {
 	return errors.Join(workErr, lost)
 }
 
-func (x *Lease) dedups() bool { return x.cfg.Dedup > 0 && x.root == x }
+func (x *Lease) dedups() bool { return x.cfg.Dedup > 0 && x.root() == x }
 
 // end ends the lease. If nobody of this process takes the next turn, the last lease of a root to end releases the name.
 func (x *Lease) end(ctx context.Context, mark bool) error {
@@ -88,7 +88,7 @@ func (x *Lease) end(ctx context.Context, mark bool) error {
 }
 
 func (x *Lease) leave(ctx context.Context, left claim.Left) error {
-	root, stands, now := x.root, ctx.Err() == nil, x.engine.clock.Read()
+	root, stands, now := x.root(), ctx.Err() == nil, x.engine.clock.Read()
 	first, err := x.retireFor(left, now.Awake())
 	switch {
 	case err != nil:
@@ -123,19 +123,19 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 func (x *Lease) release(ctx context.Context, left claim.Left, now clock.Reading) {
 	x.engine.calls.Enter()
 	defer x.engine.calls.Leave()
-	x.engine.room.End(ctx, x.root.hold, left, now, &leaving{root: x.root, last: x, left: left})
+	x.engine.room.End(ctx, x.root().hold, left, now, &leaving{root: x.root(), last: x, left: left})
 }
 
 // retireFor ends x and its contexts, which comes before everything else. It says whether that has happened just now. For a hand-off,
 // nothing may go on inside of x.
 func (x *Lease) retireFor(left claim.Left, now clock.Awake) (first bool, err error) {
-	root, until := x.root, now.Add(x.hold.Remaining(now))
+	root, until := x.root(), now.Add(x.hold.Remaining(now))
 	root.mu.Lock()
 	handoff := left.Handoff != ""
 	switch {
 	case x.ended && handoff:
 		err = ErrReleased
-	case x.open > 1 && handoff:
+	case x.seen().within > 0 && handoff:
 		err = invalidf("Detach of %q: it is re-entered, and what is inside has not ended", x.want.Name)
 	}
 	if x.ended || err != nil {
@@ -236,8 +236,8 @@ func raise(err error) error {
 
 // outcome returns the result of the end, or what is closed when it is known.
 func (x *Lease) outcome() (unknown <-chan struct{}, result error) {
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	if x.known {
 		return nil, x.seen().result
 	}
@@ -254,7 +254,7 @@ func (x *Lease) await(ctx context.Context, began clock.Awake) error {
 	if settled == nil {
 		return result
 	}
-	bound := time.NewTimer(driver.Patience(x.root.cfg.TTL) - x.engine.clock.Now().Sub(began))
+	bound := time.NewTimer(driver.Patience(x.root().cfg.TTL) - x.engine.clock.Now().Sub(began))
 	defer bound.Stop()
 	ended := ctx.Done()
 	var late <-chan time.Time
@@ -282,8 +282,8 @@ func (x *Lease) await(ctx context.Context, began clock.Awake) error {
 // unconfirmed is the result of an end that nobody waits for any more. If the lease was lost before,
 // by MaxHold, that loss is the result, whatever becomes of the release.
 func (x *Lease) unconfirmed() error {
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	if x.loss != nil {
 		return x.loss
 	}

@@ -30,7 +30,7 @@ func (x *Lease) Token() string {
 
 // Inside returns the lease that x has re-entered, nil if it has not.
 func (x *Lease) Inside() *Lease {
-	if x == nil || x.root == nil || x.root == x {
+	if x == nil || x.root() == x {
 		return nil
 	}
 	return x.more.inside

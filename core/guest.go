@@ -143,7 +143,7 @@ func (a *acquisition) Long() {
 	if a.held != nil {
 		e.Holder = a.held.Label
 	}
-	for x := leaseOf(a.ctx); x != nil; x = x.outer {
+	for x := leaseOf(a.ctx); x != nil; x = x.outer() {
 		if x.live() && !slices.Contains(e.Holds, x.want.Name) {
 			e.Holds, e.HoldsOf = append(e.Holds, x.want.Name), append(e.HoldsOf, x.cfg.template)
 		}

@@ -152,13 +152,13 @@ func (x *Lease) detachable(keep time.Duration) error {
 		return c.err
 	case keep == 0:
 		return invalidf("Detach(0s): nobody could come in that time")
-	case x.root != x:
+	case x.root() != x:
 		return invalidf("Detach of %q: the lease has re-entered another one, which is to be detached", x.want.Name)
 	case x.cfg.Together():
 		return invalidf("Detach of %q: not with WithShared or WithLimit", x.want.Name)
 	case x.cfg.MinHold > 0:
 		return invalidf("Detach of %q: not with WithMinHold, whose rest would be lost", x.want.Name)
-	case x.set != nil && x.set.marks:
+	case x.cfg.set != nil && x.cfg.set.marks:
 		return invalidf("Detach of %q: not one of several names with WithDedup, whose marker stands for all of them", x.want.Name)
 	case !x.engine.can.Detach:
 		return lacks(x.engine.can, "Detach")

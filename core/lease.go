@@ -27,9 +27,7 @@ type Lease struct {
 	hold   *hold.Hold
 	fence  uint64
 	since  clock.Up     // when it began
-	outer  *Lease       // the innermost lease of the caller's context, or nil
-	root   *Lease       // the outermost lease that it has re-entered; itself if it has re-entered none
-	set    *group       // that it belongs to, or nil
+	above  *ancestors   // nil for most
 	work   leaseContext // of Do; its parent is set once more as the caller gets the lease
 
 	mu      sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
@@ -39,7 +37,7 @@ type Lease struct {
 	shut    bool        // the Locker was closed
 	known   bool        // result is valid
 	mark    bool        // of a root: the work is finished
-	open    int32       // itself, until it has ended, and how many of those that have re-entered it are open
+	out     bool        // it has ended, and so have its contexts
 	until   clock.Awake // the last ValidUntil, once ended or lost
 	loss    *LostError  // the reason, if trust ended first
 	more    *more       // made when something of it is needed; one that has re-entered another has it from the beginning
@@ -52,10 +50,33 @@ type more struct {
 	result  error         // nil if there is no more
 
 	inside *Lease        // the lease that it has re-entered, or nil
+	within int32         // how many that have re-entered it are open
 	turn   chan struct{} // that one's slot, if it has it
 	slot   chan struct{} // of size one: full while an inner lease has its turn
 	inners *Lease        // of a root: those that have re-entered it, linked by next
 	next   *Lease
+}
+
+// ancestors are the leases that a lease was made under.
+type ancestors struct {
+	outer *Lease // the innermost lease of the caller's context
+	root  *Lease // the outermost lease that it has re-entered; nil if it has re-entered none
+}
+
+// outer is the innermost lease of the caller's context, or nil.
+func (x *Lease) outer() *Lease {
+	if x.above == nil {
+		return nil
+	}
+	return x.above.outer
+}
+
+// root is the outermost lease that it has re-entered; itself if it has re-entered none.
+func (x *Lease) root() *Lease {
+	if x.above == nil || x.above.root == nil {
+		return x
+	}
+	return x.above.root
 }
 
 // rare is what few leases need, to be written to. The caller holds the mutex.
@@ -82,8 +103,11 @@ type group struct {
 
 // newLease makes a lease that has no hold yet. It calls methods of the caller's context, so call it without a mutex held.
 func newLease(ctx context.Context, r *engine, c *config, name string) *Lease {
-	x := &Lease{engine: r, cfg: c, outer: leaseOf(ctx), open: 1}
-	x.root, x.want = x, hold.Want{Terms: &c.Terms, Name: name, Work: (*work)(x)}
+	x := &Lease{engine: r, cfg: c}
+	x.want = hold.Want{Terms: &c.Terms, Name: name, Work: (*work)(x)}
+	if outer := leaseOf(ctx); outer != nil {
+		x.above = &ancestors{outer: outer}
+	}
 	x.work.lease, x.work.parent = x, ctx
 	return x
 }
@@ -105,8 +129,8 @@ func (w *work) Values() context.Context { return (*Lease)(w).values() }
 
 // values is the context of the work, for its values.
 func (x *Lease) values() context.Context {
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	return x.work.parent
 }
 
@@ -238,8 +262,8 @@ func (x *Lease) ValidUntil() time.Time {
 	}
 	now := x.engine.clock.Now()
 	until := now.Add(x.hold.Remaining(now))
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	if x.ended || x.loss != nil {
 		until = x.until
 	}
@@ -264,8 +288,8 @@ func (x *Lease) Context() context.Context {
 		end(errNoLease)
 		return ctx
 	}
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	r := x.rare()
 	if r.own == nil {
 		r.own = &leaseContext{lease: x, parent: context.WithoutCancel(x.work.parent)}
@@ -324,7 +348,7 @@ func contextOf(ctx context.Context) *leaseContext {
 func FenceFor(ctx context.Context, name string) (uint64, error) {
 	x := leaseOf(ctx)
 	for x != nil && x.want.Name != name {
-		x = x.outer
+		x = x.outer()
 	}
 	switch {
 	case x == nil:
@@ -356,8 +380,8 @@ func (x *Lease) Err() error {
 
 // over is why x is over, as far as has been noticed.
 func (x *Lease) over() error {
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	switch {
 	case x.known && x.seen().result == nil: // before what has re-entered it was lost, if it was
 		return ErrReleased
@@ -374,15 +398,15 @@ func (x *Lease) live() bool { return x.Err() == nil }
 
 // lost says of a lease whether it was lost before it could be given back.
 func (x *Lease) lost() bool {
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	return x.loss != nil
 }
 
 // gone says that x has ended.
 func (x *Lease) gone() bool {
-	x.root.mu.Lock()
-	defer x.root.mu.Unlock()
+	x.root().mu.Lock()
+	defer x.root().mu.Unlock()
 	return x.ended
 }
 

@@ -174,7 +174,7 @@ func (s *LeaseSet) giveBack(ctx context.Context) {
 		return
 	}
 	for _, x := range s.leases {
-		if x.root == x {
+		if x.root() == x {
 			x.hold.Forgo()
 		}
 	}

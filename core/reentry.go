@@ -11,7 +11,7 @@ import (
 // engine, or nil.
 func (r *engine) outer(ctx context.Context, name string) *Lease {
 	x := leaseOf(ctx)
-	for ; x != nil; x = x.outer {
+	for ; x != nil; x = x.outer() {
 		if x.engine == r && x.want.Name == name && x.live() {
 			return x
 		}
@@ -28,12 +28,12 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	if a.cfg.Dedup > 0 {
 		return nil, invalidf("WithDedup: the name is re-entered, and only the outermost lease can complete")
 	}
-	if !x.root.cfg.covers(a.cfg) {
+	if !x.root().cfg.covers(a.cfg) {
 		return nil, errOtherKind
 	}
-	root := x.root
+	root := x.root()
 	inner := newLease(a.ctx, a.engine, a.cfg, a.name)
-	inner.root, inner.more = root, &more{inside: x}
+	inner.above.root, inner.more = root, &more{inside: x}
 	inner.hold, inner.fence, inner.since = root.hold, root.fence, a.engine.clock.Read().Up()
 	if err := a.takeSlot(inner); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (a *acquisition) reenter(x *Lease) (*Lease, error) {
 	}
 	inner.shut = root.shut
 	inner.more.next, root.rare().inners = root.seen().inners, inner
-	x.open++
+	x.rare().within++
 	return inner, nil
 }
 
@@ -55,7 +55,7 @@ var errOtherKind = invalidf("the name is re-entered, and its lease is neither ex
 // takeSlot waits for the slot of the lease that inner re-enters. A shared lease has no slot, because
 // siblings are readers too.
 func (a *acquisition) takeSlot(inner *Lease) error {
-	root := inner.root
+	root := inner.root()
 	if root.cfg.Limit == driver.Readers {
 		return nil
 	}
@@ -107,18 +107,20 @@ func (a *acquisition) waitForSlot(slot chan<- struct{}) error {
 	}
 }
 
+// open says whether x, or anything that has re-entered it, goes on. The caller holds the mutex.
+func (x *Lease) open() bool { return !x.out || x.seen().within > 0 }
+
 // shutDown says that x has ended. With it end all those around it that were waiting for that: a lease that has re-entered another one
 // lets no sibling in before everything inside of it has ended. It says whether the root is one of them. The caller holds the mutex.
 func (x *Lease) shutDown() (root bool) {
-	for ; ; x = x.more.inside {
-		if x.open--; x.open > 0 {
-			return false
-		}
-		if x.root == x {
+	for x.out = true; !x.open(); x = x.more.inside {
+		if x.root() == x {
 			return true
 		}
 		x.leaveSlot()
+		x.more.inside.more.within--
 	}
+	return false
 }
 
 // leaveSlot lets the next sibling in, if x has a slot, and forgets x. The caller holds the mutex.
@@ -126,7 +128,7 @@ func (x *Lease) leaveSlot() {
 	if x.more.turn != nil {
 		<-x.more.turn // never blocks: it is full as long as x has it
 	}
-	for p := &x.root.rare().inners; *p != nil; p = &(*p).more.next {
+	for p := &x.root().rare().inners; *p != nil; p = &(*p).more.next {
 		if *p == x {
 			*p = x.more.next
 			return

@@ -30,16 +30,14 @@ type Claim struct {
 	token string
 	desk  *Desk // that sends; nil if somebody plays
 
-	mu      sync.Mutex // protects the fields below; a leaf
-	phase   phase
-	placed  bool          // it may stand in the queue, or owns the name and no hold has it; no release was answered since
-	first   bool          // the last command that asked is a Wait, and before it the token stood nowhere
-	open    int32         // how many commands may act without our knowledge: under way, or given up
-	renews  int32         // how many renewals may act: they only prolong what the token owns
-	sent    time.Duration // TTL of the last command that asked
-	longest time.Duration // the longest TTL that was sent
-	since   clock.Awake   // when the last command was given up
-	rare    *rare         // made when something of it is set
+	mu     sync.Mutex // protects the fields below; a leaf
+	phase  phase
+	placed bool          // it may stand in the queue, or owns the name and no hold has it; no release was answered since
+	first  bool          // the last command that asked is a Wait, and before it the token stood nowhere
+	open   int32         // how many commands may act without our knowledge: under way, or given up
+	renews int32         // how many renewals may act: they only prolong what the token owns
+	sent   time.Duration // TTL of the last command that asked
+	rare   *rare         // made when something of it is set
 }
 
 // rare is what few claims have: a process can hold very many.
@@ -47,6 +45,8 @@ type rare struct {
 	outage  error         // why the grant was made without the service
 	gives   time.Duration // the most that a renewal gives; 0 if that has no bound
 	keep    time.Duration // Keep of the last command that asked
+	longer  time.Duration // the longest TTL that was sent, if the last one was shorter
+	since   clock.Awake   // when the last command was given up
 	settles int32         // how many of the open commands the next release settles: they are known to have acted
 	waits   int32         // how many of them are Waits that were left behind and have not returned
 	hung    clock.Awake   // when a Wait was left behind
@@ -92,7 +92,7 @@ func (c *Claim) Begin(name string, d *Desk) {
 func (c *Claim) Degraded(g driver.Grant, own *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	own.Name, own.token, own.desk, own.longest, own.placed = c.Name, g.Degraded, c.desk, c.longest, true
+	own.Name, own.token, own.desk, own.sent, own.placed = c.Name, g.Degraded, c.desk, c.longest(), true
 	own.set().outage = cmp.Or(g.Outage, call.ErrNoAnswer)
 }
 
@@ -109,13 +109,24 @@ func (c *Claim) Outage() error {
 func (c *Claim) May(w *Wish, now clock.Awake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	stuck := c.get().waits > 0 && now.Sub(c.rare.hung) >= c.longest
+	stuck := c.get().waits > 0 && now.Sub(c.rare.hung) >= c.longest()
 	return !stuck && c.may(w.Lifetime(), w.keep())
 }
 
 func (c *Claim) may(ttl, keep time.Duration) bool {
 	return c.open+c.renews == 0 || c.sent == ttl && c.get().keep == keep
 }
+
+// sends takes note of a TTL that is sent. The caller holds the mutex.
+func (c *Claim) sends(ttl time.Duration) {
+	if longest := c.longest(); ttl < longest {
+		c.set().longer = longest
+	}
+	c.sent = ttl
+}
+
+// longest is the longest TTL that was sent. The caller holds the mutex.
+func (c *Claim) longest() time.Duration { return max(c.sent, c.get().longer) }
 
 // Ask is the claim for a command that asks for w. The command counts as open until its Answer.
 func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
@@ -126,7 +137,7 @@ func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
 	c.first = op == call.Wait && !c.placed
 	c.open++
 	c.placed = c.placed || op == call.Wait
-	c.sent, c.longest = ask.TTL, max(c.longest, ask.TTL)
+	c.sends(ask.TTL)
 	if ask.Keep != c.get().keep {
 		c.set().keep = ask.Keep
 	}
@@ -142,7 +153,7 @@ func (c *Claim) Renewal(w *Wish, ttl time.Duration) driver.Claim {
 		ttl = c.sent
 	}
 	c.renews++
-	c.sent, c.longest = ttl, max(c.longest, ttl)
+	c.sends(ttl)
 	return driver.Claim{Name: c.Name, Token: c.token, Label: w.Label, TTL: ttl, Limit: w.Limit}
 }
 
@@ -151,7 +162,7 @@ func (c *Claim) Answer(now clock.Awake, m driver.Meaning) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.Open() {
-		c.since = max(c.since, now)
+		c.set().since = max(c.rare.since, now)
 	} else {
 		c.open--
 	}

@@ -29,7 +29,7 @@ func (c *Claim) Drop(now clock.Awake) Cleanup {
 func (c *Claim) cleanup(now clock.Awake, once bool) Cleanup {
 	x := Cleanup{Once: once}
 	if c.open > 0 {
-		x.For = max(0, c.longest-now.Sub(c.since))
+		x.For = max(0, c.longest()-now.Sub(c.get().since))
 	}
 	return x
 }
@@ -75,7 +75,7 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 func (c *Claim) Cleaner() driver.Claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return driver.Claim{Name: c.Name, Token: c.token, TTL: c.longest}
+	return driver.Claim{Name: c.Name, Token: c.token, TTL: c.longest()}
 }
 
 // Settles is how many commands a release that is sent now settles.

@@ -179,7 +179,7 @@ func mutantsOfTests() []Mutant {
 		{
 			Name: "what is granted late is cleaned up before it comes",
 			File: "core/internal/claim/end.go",
-			Old:  "x.For = max(0, c.longest-now.Sub(c.since))",
+			Old:  "x.For = max(0, c.longest()-now.Sub(c.get().since))",
 			New:  "x.For = 0",
 			Test: "core TestADuplicateThatArrivesAfterTheReleaseIsGivenBack",
 		},
