@@ -31,7 +31,7 @@ var mutants = []mutant{
 	{"a dropped claim that stands in the queue leaves it", "claim/end.go", "c.placed || c.open > 0)", "c.open > 0)", ""},
 	{"a dropped claim whose grant did not suit is released", "claim/claim.go", "	case m.Kind == driver.Done:\n		c.placed = true\n", "	case m.Kind == driver.Done:\n		c.placed = false\n", "unlike leavers"},
 	{"a dropped claim is cleaned up behind an open command", "claim/end.go", "c.placed || c.open > 0)", "c.placed)", ""},
-	{"clean-up goes on for the longest TTL", "claim/end.go", "x.For = max(0, c.longest-now.Sub(c.since))", "x.For = 0", ""},
+	{"clean-up goes on for the longest TTL", "claim/end.go", "x.For = max(0, c.longest()-now.Sub(c.get().since))", "x.For = 0", ""},
 	{"a late grant after the end is given back", "claim/claim.go", "	default:\n		return c.settled()\n", "	default:\n		return false\n", ""},
 	{"a late grant during the release is looked at again", "claim/claim.go", "		c.open--\n		c.placed = true\n", "		c.open--\n", ""},
 	{"a late grant during the work is left alone", "claim/claim.go", "case !granted, c.phase == held:\n		c.open--\n		return false", "case !granted:\n		c.open--\n		return false\n	case c.phase == held:\n		return true", ""},
