@@ -153,7 +153,8 @@ func (s *scene) beside(p *part) {
 // related says whether one of the leases has re-entered the other one.
 func related(x, y *core.Lease) bool {
 	inside := func(x, y *core.Lease) bool {
-		for ; x != nil && x != y; x = x.Inside() {
+		for x != nil && x != y {
+			x = x.Inside()
 		}
 		return x != nil
 	}

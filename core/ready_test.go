@@ -66,7 +66,8 @@ func (r refusing) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 func TestAClientThatIsRefusedIsToldAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		for says, want := range map[string]string{"WRONGPASS": "WRONGPASS: check the password", "sql: check the password: 28P01": "sql: check the password: 28P01"} {
+		for _, c := range [][2]string{{"WRONGPASS", "WRONGPASS: check the password"}, {"sql: check the password: 28P01", "sql: check the password: 28P01"}} {
+			says, want := c[0], c[1]
 			locks := b.locker(refusing{b.store, says})
 			b.took(0, 0, func() {
 				for _, err := range []error{

@@ -72,10 +72,11 @@ func gives(change func(m *mutant, c claim, g *grant, err *error)) mutant {
 }
 
 // everybody has those who are refused granted the name.
-func everybody(g *grant, err *error) {
-	if _, ok := errors.AsType[*driver.Held](*err); ok {
-		*g, *err = grant{Fence: 1 << 50}, nil
+func everybody(g grant, err error) (grant, error) {
+	if _, ok := errors.AsType[*driver.Held](err); ok {
+		return grant{Fence: 1 << 50}, nil
 	}
+	return g, err
 }
 
 // looks has c look for the name once, and so stand in the queue.
@@ -155,7 +156,7 @@ var mutants = map[string]faulty{
 
 	// What is given.
 	"whoever asks owns the name": {
-		gives(func(_ *mutant, _ claim, g *grant, err *error) { everybody(g, err) }),
+		gives(func(_ *mutant, _ claim, g *grant, err *error) { *g, *err = everybody(*g, *err) }),
 		`AGrantExcludesOthersUntilItsRelease OneOwnerAtATimeUnderConcurrency ReadersShareAndWritersDoNot ReadersDoNotStarveAWriterThatWaits
 		AForeignValueIsHeldAndNeverOverwritten AHandoffWorksOnceAndAgainForWhoHasUsedIt AFreeNameIsForTheFirstInTheQueue`,
 	},
@@ -237,9 +238,7 @@ var mutants = map[string]faulty{
 
 	// Wait.
 	"whoever waits owns the name": {mutant{wait: func(m *mutant, _ context.Context, c claim) (grant, error) {
-		g, err := m.looks(c)
-		everybody(&g, &err)
-		return g, err
+		return everybody(m.looks(c))
 	}}, `OneOwnerAtATimeUnderConcurrency KindsDoNotMeetUnderConcurrency AHandoffOfNoNameIsAnOrdinaryClaim AForeignValueInFrontOfAQueueIsWaitedFor
 		AWaiterGetsThePermitThatComesFree`},
 	"a wait begins late": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {

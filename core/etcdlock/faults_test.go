@@ -37,18 +37,6 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// keys are those below a name, "" for all.
-func (w *world) keys(t *testing.T, name string) []string {
-	t.Helper()
-	answer, err := w.direct.Get(t.Context(), "holdfast/"+name, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	ok(t, err)
-	keys := make([]string, len(answer.Kvs))
-	for i, kv := range answer.Kvs {
-		keys[i] = string(kv.Key)
-	}
-	return keys
-}
-
 func (w *world) leases(t *testing.T) int {
 	t.Helper()
 	answer, err := w.direct.Leases(t.Context())

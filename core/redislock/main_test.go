@@ -29,7 +29,6 @@ var (
 	ok         = backendtest.OK
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
-	within     = backendtest.Within
 	renewed    = backendtest.Renewed
 	recovers   = backendtest.Recovers
 	grows      = backendtest.Grows

@@ -29,7 +29,6 @@ var (
 	acquire    = backendtest.Acquire
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
-	renewed    = backendtest.Renewed
 	waits      = backendtest.InVain
 )
 

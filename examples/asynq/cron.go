@@ -120,6 +120,9 @@ func (b *board) schedulers(ctx context.Context, s *service, queue string) (stop 
 		}
 		for range nodes {
 			x, err := b.scheduler(s, queue)
+			if err == nil {
+				err = x.Start()
+			}
 			if err != nil {
 				stop()
 				return nil, err
@@ -143,10 +146,8 @@ func (b *board) scheduler(s *service, queue string) (*asynq.Scheduler, error) {
 			b.enqueued[b.tick()]++
 		},
 	})
-	if _, err := x.Register("@every "+period.String(), asynq.NewTask("cleanup", nil), asynq.Queue(queue)); err != nil {
-		return nil, err
-	}
-	return x, x.Start()
+	_, err := x.Register("@every "+period.String(), asynq.NewTask("cleanup", nil), asynq.Queue(queue))
+	return x, err
 }
 
 // report tells of a tick that is over.
