@@ -37,8 +37,8 @@ const HandoffHeader = "holdfast-handoff"
 // The task is sent as a copy with one more header. Give options to Enqueue. A task that was made with
 // options is [core.ErrInvalid], because they cannot be read from it. So is a ctx without a lease, a task of a group
 // (asynq.Group), whose aggregator does not know of the hand-off, one that starts after keep, and a lease that
-// [core.Lease.Detach] refuses, such as one of several names with dedup. The lease is kept then. If the task could not be enqueued, as with asynq.Unique beside an equal one, the name comes free, and the
-// error is asynq's.
+// [core.Lease.Detach] refuses, such as one of several names with dedup. The lease is kept then. If the task
+// could not be enqueued, as with asynq.Unique beside an equal one, the name comes free, and the error is asynq's.
 func Enqueue(ctx context.Context, c *asynq.Client, task *asynq.Task, keep time.Duration, opts ...asynq.Option) (*asynq.TaskInfo, error) {
 	lease, ok := core.FromContext(ctx)
 	switch {
