@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -42,6 +43,18 @@ func TestReadySaysWhyNot(t *testing.T) {
 		}
 		b.ok(locks.Close(b.Context()))
 		b.is(locks.Ready(b.Context()), core.ErrClosed)
+	})
+}
+
+// A probe whose answers are lost leaves nothing that other processes' probes have to wait for.
+func TestReadyCleansUpBehindItself(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.ReplyLost, lab.OpAcquire)
+		b.is(b.locks.Ready(b.Context()), core.ErrUnavailable)
+		time.Sleep(time.Second) // a tenth of the TTL for which the name would stay taken
+		x := b.acquire(b.other(), "holdfast.ready")
+		b.ok(x.Release(b.Context()))
 	})
 }
 
