@@ -57,28 +57,6 @@ type more struct {
 	next   *Lease
 }
 
-// ancestors are the leases that a lease was made under.
-type ancestors struct {
-	outer *Lease // the innermost lease of the caller's context
-	root  *Lease // the outermost lease that it has re-entered; nil if it has re-entered none
-}
-
-// outer is the innermost lease of the caller's context, or nil.
-func (x *Lease) outer() *Lease {
-	if x.above == nil {
-		return nil
-	}
-	return x.above.outer
-}
-
-// root is the outermost lease that it has re-entered; itself if it has re-entered none.
-func (x *Lease) root() *Lease {
-	if x.above == nil || x.above.root == nil {
-		return x
-	}
-	return x.above.root
-}
-
 // rare is what few leases need, to be written to. The caller holds the mutex.
 func (x *Lease) rare() *more {
 	if x.more == nil {

@@ -7,6 +7,28 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
+// ancestors are the leases that a lease was made under.
+type ancestors struct {
+	outer *Lease // the innermost lease of the caller's context
+	root  *Lease // the outermost lease that it has re-entered; nil if it has re-entered none
+}
+
+// outer is the innermost lease of the caller's context, or nil.
+func (x *Lease) outer() *Lease {
+	if x.above == nil {
+		return nil
+	}
+	return x.above.outer
+}
+
+// root is the outermost lease that it has re-entered; itself if it has re-entered none.
+func (x *Lease) root() *Lease {
+	if x.above == nil || x.above.root == nil {
+		return x
+	}
+	return x.above.root
+}
+
 // outer returns the live lease of the given name that ctx stands under, if it is of the same
 // engine, or nil.
 func (r *engine) outer(ctx context.Context, name string) *Lease {

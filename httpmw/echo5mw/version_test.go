@@ -71,21 +71,23 @@ func TestALossBehindAnotherWriterIsAnswered(t *testing.T) {
 	}
 }
 
-// With AutoHandleHEAD, Echo 5.3 and later put a writer of their own in front of the middleware.
+// With AutoHandleHEAD, Echo 5.3 and later put a writer of their own in front of the middleware. Earlier versions know no such requests.
 func TestAHeadRequestForAGetRouteIsAnswered(t *testing.T) {
 	t.Parallel()
 	var config echo.RouterConfig
 	auto := reflect.ValueOf(&config).Elem().FieldByName("AutoHandleHEAD")
-	if !auto.IsValid() {
-		t.Skip("this version of Echo does not know AutoHandleHEAD")
+	wants := map[string]int{"/refused": http.StatusBadRequest, "/passes": http.StatusOK}
+	if auto.IsValid() {
+		auto.SetBool(true)
+	} else {
+		wants = map[string]int{"/refused": http.StatusMethodNotAllowed, "/passes": http.StatusMethodNotAllowed}
 	}
-	auto.SetBool(true)
 	e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(config)})
 	locks := locktest.Memory(t)
 	e.GET("/refused", leaseName, echo5mw.Lock(locks, "{query:x|text}"))
 	e.GET("/passes", leaseName, echo5mw.Lock(locks, "report"))
-	for path, want := range map[string]int{"/refused": http.StatusBadRequest, "/passes": http.StatusOK} {
-		if w := mwtest.Call(t, e, http.MethodHead, path); w.Code != want || w.Body.Len() > 0 {
+	for path, want := range wants {
+		if w := mwtest.Call(t, e, http.MethodHead, path); w.Code != want || auto.IsValid() && w.Body.Len() > 0 {
 			t.Errorf("%s: answered %d %v %s, want %d", path, w.Code, w.Header(), w.Body, want)
 		}
 	}
