@@ -92,7 +92,7 @@ func (m *middleware) match(taskType string) *rule {
 var errNotConfigured = errors.New("taskmw: this server has not been configured: " +
 	"call taskmw.Configure(&cfg) on its asynq.Config before asynq.NewServer")
 
-func (m *middleware) process(ctx context.Context, t *asynq.Task, next asynq.Handler) (err error) {
+func (m *middleware) process(ctx context.Context, t *asynq.Task, next asynq.Handler) error {
 	handoff, handed, err := handoffOf(t)
 	r := m.match(t.Type())
 	switch {
