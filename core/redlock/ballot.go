@@ -145,10 +145,10 @@ func (b *ballot) lingers() bool {
 
 const minPrune = 1024
 
-// prune throws out the ballots of owners that were lost and so never released, once the
-// number of ballots has doubled since the last time.
+// prune throws out the ballots of owners that were lost and so never released, and those that are at no node any more, of
+// names that nobody has asked for since, once the number of both has doubled since the last time.
 func (s *Store) prune() {
-	if len(s.ballots) < s.pruneAt {
+	if len(s.ballots)+len(s.behind) < s.pruneAt {
 		return
 	}
 	for key, b := range s.ballots {
@@ -159,7 +159,7 @@ func (s *Store) prune() {
 	for name := range s.behind {
 		s.tidyBehind(name)
 	}
-	s.pruneAt = max(minPrune, 2*len(s.ballots))
+	s.pruneAt = max(minPrune, 2*(len(s.ballots)+len(s.behind)))
 }
 
 func (b *ballot) expired() bool {

@@ -33,8 +33,8 @@ type Store struct {
 
 	mu      sync.Mutex // protects the fields below; taken before a ballot's
 	ballots map[owner]*ballot
-	pruneAt int                  // the number of ballots at which those that are over are thrown out
 	behind  map[string][]*ballot // by name: those that are over, and may be at nodes still
+	pruneAt int                  // the number of both at which those of no use any more are thrown out
 }
 
 var (

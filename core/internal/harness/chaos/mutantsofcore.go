@@ -352,6 +352,13 @@ func mutantsOfTests() []Mutant {
 			Test: "core/redlock TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime",
 		},
 		{
+			Name: "a quorum remembers every name that it was asked for",
+			File: "core/redlock/ballot.go",
+			Old:  "if len(s.ballots)+len(s.behind) < s.pruneAt {",
+			New:  "if len(s.ballots) < s.pruneAt {",
+			Test: "core/redlock TestNamesThatAreUsedOnceTakeNoMemory",
+		},
+		{
 			Name: "who asks again gets the fence of another quorum",
 			File: "core/redlock/acquire.go",
 			Old:  "b.largest(g.Fence)",
