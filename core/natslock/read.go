@@ -15,8 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
+// nothingThere is what a read is told that finds none of its keys.
+const nothingThere = "No Results"
+
 // read returns the last message of every key, all of one moment. A key may end in a wildcard. Any replica may
-// answer. The answer has a message for each key, and one that ends it.
+// answer. The answer has a message for each key, and one that ends it. Before nats-server 2.12, it may leave out one that is
+// written meanwhile.
 func (s *Store) read(ctx context.Context, keys ...string) (found []*entry, err error) {
 	var ask struct {
 		Last []string `json:"multi_last"`
@@ -50,8 +54,13 @@ func (s *Store) read(ctx context.Context, keys ...string) (found []*entry, err e
 				return nil, err
 			}
 			found = append(found, e)
-		case "204", "404": // that was all; there is nothing
+		case "204": // that was all
 			return found, nil
+		case "404":
+			if m.Header.Get("Description") == nothingThere {
+				return nil, nil
+			}
+			return nil, errMoved // one of them was written meanwhile
 		case "503":
 			return nil, s.because(ctx, subject, nats.ErrNoResponders)
 		default:

@@ -102,9 +102,9 @@ func (r *renewal) judge(now state) (next lock, renewed []int) {
 	return now.is, renewed
 }
 
-// renew writes a lock again. In a cluster, what a replica has told may be too old.
+// renew writes a lock again. That nobody has it counts only if the leader has said so: see read.
 func (s *Store) renew(ctx context.Context, r *renewal, at time.Time) {
-	sure := !s.clustered()
+	sure := false
 	err := repeat(ctx, func() error {
 		now := &state{at: at}
 		now.locked(r.lock)

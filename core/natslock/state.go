@@ -50,8 +50,8 @@ type waiter struct {
 	slot  int
 }
 
-// look reads the state that a claim meets. In a cluster the replica that answers may be a moment late, so a
-// caller is not told that somebody else has the name, or that it has lost it, before the leader was asked.
+// look reads the state that a claim meets. Nobody is told that it has lost the name before the leader was asked. In a cluster
+// the replica that answers may be a moment late, so nobody is told that somebody else has it, either.
 func (s *Store) look(ctx context.Context, c driver.Claim, expected bool) (*state, error) {
 	keys := []string{lockKey(c.Name), queueKeys(c.Name)}
 	if c.Dedup > 0 {
@@ -65,7 +65,7 @@ func (s *Store) look(ctx context.Context, c driver.Claim, expected bool) (*state
 	if err := s.time(ctx, c, now); err != nil {
 		return nil, err
 	}
-	if s.clustered() && !now.owned(c) && (expected || !now.admits(c)) {
+	if !now.owned(c) && (expected || s.clustered() && !now.admits(c)) {
 		lock, err := s.ask(ctx, lockKey(c.Name))
 		if err != nil {
 			return nil, err

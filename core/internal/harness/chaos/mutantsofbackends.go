@@ -131,6 +131,13 @@ func mutantsOfServices() []Mutant {
 			Red:  "trust", Only: "none", Service: NATS,
 		},
 		{
+			Name: "NATS: what a read has missed is lost",
+			File: "core/natslock/renew.go",
+			Old:  "\tsure := false\n",
+			New:  "\tsure := !s.clustered()\n",
+			Test: "core/natslock TestAKeyThatAReadHasMissedIsNotGone",
+		},
+		{
 			Name: "NATS: who is refused has written",
 			File: "core/natslock/call.go",
 			Old:  "\tcase ack.Error == nil:\n",
