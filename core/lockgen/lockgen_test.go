@@ -190,6 +190,7 @@ func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 		"//holdfast:lock order:{_}\n\tF(ctx context.Context, _ int) error":                         "no parameter",
 		"//holdfast:lock o\n\tF(ctx context.Context, string int) error":                            "rename it",
 		"//holdfast:lock o\n\tF(context context.Context) error":                                    "rename it",
+		"//holdfast:lock o:{lockSource}\n\tF(ctx context.Context, lockSource string) error":        "rename it", // else all would share one lock
 		"//holdfast:lock o\n\tF(a, b context.Context) error":                                       "one context",
 		"F(ctx context.Context) error":                                                             "no method",
 		locked + "B\n}\n\ntype B interface {\n\t//holdfast:lock b\n\tF(ctx context.Context) error": "A embeds an interface",

@@ -230,7 +230,7 @@ func (m *method) check() error {
 	named := make(map[string]bool)
 	for i, p := range params {
 		for _, n := range p.Names {
-			if slices.Contains([]string{"adapter", "context", "error", "false", "make", "nil", "string", "true"}, n.Name) {
+			if slices.Contains([]string{"adapter", "context", "error", "false", "lockNames", "lockSelf", "lockSource", "make", "nil", "string", "true"}, n.Name) {
 				return fmt.Errorf("the parameter %s hides what the generated code needs of that name: rename it", n.Name)
 			}
 			named[n.Name] = i > 0 && n.Name != "_"
