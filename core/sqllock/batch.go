@@ -16,16 +16,11 @@ type batched struct {
 	Token string `json:"token"`
 	Label string `json:"label"` // of an acquire
 	TTL   int64  `json:"ttl"`
-	N     int64  `json:"n"`    // fences
-	Left  string `json:"left"` // of a release: see leftBy
-	Keep  int64  `json:"keep"`
+	N     int64  `json:"n"` // fences
 }
 
 func batchOf(c driver.Claim) batched {
-	return batched{
-		Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL.Microseconds(), N: fencesOf(c, false),
-		Left: leftBy(c), Keep: c.Keep.Microseconds(),
-	}
+	return batched{Name: c.Name, Token: c.Token, Label: c.Label, TTL: c.TTL.Microseconds(), N: fencesOf(c, false)}
 }
 
 // flights is how many statements so many claims share: from six on one, since a statement costs the server about as much as ten
@@ -113,13 +108,12 @@ const (
 SELECT i, fence FROM taken UNION ALL SELECT c.i, made.fence FROM made JOIN c ON made.name = c.name`
 
 	postgresEndMany = `WITH c AS (
-	SELECT * FROM pg_catalog.json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT, "left" TEXT, keep BIGINT)
+	SELECT * FROM pg_catalog.json_to_recordset(CAST($1 AS JSON)) AS c (i INT, name TEXT, token TEXT)
 ), mine AS (
 	SELECT c.* FROM c JOIN TABLE_NAME AS l ON l.name = c.name AND l.token = c.token
 	WHERE l.expires > NOW FOR UPDATE OF l SKIP LOCKED
 )
-UPDATE TABLE_NAME AS l SET token = m."left", label = CASE WHEN m.keep > 0 THEN l.label ELSE '' END,
-	expires = CASE WHEN m.keep > 0 THEN NOW + m.keep ELSE 0 END, turn = 0, fence = GREATEST(l.fence, NOW)
+UPDATE TABLE_NAME AS l SET token = '', label = '', expires = 0, turn = 0, fence = GREATEST(l.fence, NOW)
 FROM mine AS m WHERE l.name = m.name
-RETURNING m.i, CASE WHEN l.head = '' OR m.keep > 0 THEN 1 ELSE pg_catalog.length(` + postgresNotify + `) END`
+RETURNING m.i, CASE WHEN l.head = '' THEN 1 ELSE pg_catalog.length(` + postgresNotify + `) END`
 )

@@ -25,8 +25,8 @@
 //     (synchronous_commit and synchronous_standby_names; semi-synchronous replication;
 //     innodb_flush_log_at_trx_commit = 1 against a crash of the machine). If the new primary's clock
 //     is ahead, leases end early. The promise does not hold over several primaries, as in Galera.
-//     With [WithListen], a crash or a failover can also undo the last releases that told a waiter: the
-//     name then stays taken until its TTL ends.
+//     With [WithListen], a crash or a failover can also undo the last releases that told a waiter, and
+//     those that shared a statement with one: the name then stays taken until its TTL ends.
 //   - Fences that grow: yes. A fence is the larger of two numbers: the last fence plus one, and the
 //     database's microseconds since 1970. The row of a free name remembers it for a day. After that,
 //     only the clock makes fences grow. If a failover has lost the last grants, fences grow as long

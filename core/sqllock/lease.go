@@ -77,7 +77,11 @@ func (s *Store) end(ctx context.Context, c driver.Claim) (mine bool, err error) 
 	case !c.Exclusive():
 		return false, nil
 	case c.Dedup == 0:
-		said, err := s.ends(ctx, c)
+		end := s.ends
+		if c.Keep > 0 { // that has to outlive a crash, and what shares a statement need not
+			end = s.ended
+		}
+		said, err := end(ctx, c)
 		return said.found, err
 	case s.do.complete.text == "":
 		return false, nil
