@@ -35,11 +35,14 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 
 // ask asks for the name once. A claim that is refused stays in the queue, if it wants to, and is told when to ask again.
 func (s *Store) ask(ctx context.Context, c driver.Claim, stay bool) (g driver.Grant, told <-chan zk.Event, err error) {
+	if err := s.left.tooMany(); err != nil {
+		return g, nil, err
+	}
 	type answer struct {
 		g    driver.Grant
 		told <-chan zk.Event
 	}
-	a, err := run(ctx, s, func(t *call) (a answer, err error) {
+	a, err := run(ctx, s, &s.left, func(t *call) (a answer, err error) {
 		a.g, a.told, err = t.ask(c, stay)
 		return a, err
 	})

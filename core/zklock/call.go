@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -20,8 +21,24 @@ type call struct {
 	changed int64 // zxid since which nobody has come to, or left, the queue that was read last
 }
 
+// abandoned counts operations under way whose callers have left. Each of them has a request in the client's queue until the
+// client gives up a connection that is silent, after two thirds of the session's time-out.
+type abandoned struct{ atomic.Int64 }
+
+// mostAbandoned is how many there may be. Whoever comes then is told that nobody answers.
+const mostAbandoned = 1000
+
+var errSilent = errors.New("zklock: the server has not answered what it was asked before on this connection")
+
+func (a *abandoned) tooMany() error {
+	if a.Load() < mostAbandoned {
+		return nil
+	}
+	return driver.NotSent(driver.Unavailable(errSilent))
+}
+
 // run runs an operation, and returns by the end of ctx.
-func run[T any](ctx context.Context, s *Store, op func(*call) (T, error)) (T, error) {
+func run[T any](ctx context.Context, s *Store, left *abandoned, op func(*call) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -31,14 +48,22 @@ func run[T any](ctx context.Context, s *Store, op func(*call) (T, error)) (T, er
 		return none, err
 	}
 	done := make(chan outcome, 1)
+	var first atomic.Bool // one of the two has gone
 	go func() {
 		value, err := op(&call{Store: s, ctx: ctx})
 		done <- outcome{value, err}
+		if first.Swap(true) {
+			left.Add(-1)
+		}
 	}()
 	select {
 	case o := <-done:
 		return o.value, o.err
 	case <-ctx.Done():
+		left.Add(1)
+		if first.Swap(true) {
+			left.Add(-1)
+		}
 		return none, ctx.Err()
 	}
 }

@@ -22,7 +22,7 @@ import (
 // TTL: the server does not say what is left of a session. An entry that is there is alive, since it goes with
 // its session.
 func (s *Store) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
-	return run(ctx, s, func(t *call) (inspect.LeaseInfo, error) { return t.inspect(name) })
+	return run(ctx, s, &s.left, func(t *call) (inspect.LeaseInfo, error) { return t.inspect(name) })
 }
 
 func (t *call) inspect(name string) (inspect.LeaseInfo, error) {
@@ -104,7 +104,7 @@ func handle(digest string) string { return digest[:min(len(digest), 16)] }
 // were a short while ago, and then asks for each as Inspect does.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
 	return func(yield func(inspect.LeaseInfo, error) bool) {
-		names, err := run(ctx, s, func(t *call) ([]string, error) { return t.names(prefix) })
+		names, err := run(ctx, s, &s.left, func(t *call) ([]string, error) { return t.names(prefix) })
 		for i := 0; err == nil && i < len(names); i++ {
 			var info inspect.LeaseInfo
 			if info, err = s.Inspect(ctx, names[i]); err == nil && info.Held && !yield(info, nil) {
@@ -130,7 +130,7 @@ func (t *call) names(prefix string) (names []string, err error) {
 
 // Evict implements inspect.Inspector.
 func (s *Store) Evict(ctx context.Context, name, of string) error {
-	_, err := run(ctx, s, func(t *call) (struct{}, error) { return struct{}{}, t.evict(name, of) })
+	_, err := run(ctx, s, &s.left, func(t *call) (struct{}, error) { return struct{}{}, t.evict(name, of) })
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Release implements driver.Driver. A deletion that fails is tried again, whether or not the caller has time for that.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
-	_, err := run(ctx, s, func(t *call) (struct{}, error) { return struct{}{}, t.release(c) })
+	_, err := run(ctx, s, &s.left, func(t *call) (struct{}, error) { return struct{}{}, t.release(c) })
 	return err
 }
 

@@ -16,7 +16,11 @@ import (
 // session alive. A renewal has to find out whether the session still is, and only the leader knows
 // that. A plain read could be answered by a server that has lost the leader.
 func (s *Store) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs, err := run(ctx, s, func(t *call) ([]error, error) { return t.renew(claims), nil })
+	var errs []error
+	err := s.renewals.tooMany()
+	if err == nil {
+		errs, err = run(ctx, s, &s.renewals, func(t *call) ([]error, error) { return t.renew(claims), nil })
+	}
 	if err != nil {
 		return slices.Repeat([]error{err}, len(claims))
 	}

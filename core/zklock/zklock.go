@@ -17,10 +17,11 @@ import (
 
 // Store is a lock service on ZooKeeper. It implements driver.Driver; see [New].
 type Store struct {
-	conn    *zk.Conn
-	session *Session
-	root    string
-	acl     []zk.ACL
+	conn           *zk.Conn
+	session        *Session
+	root           string
+	acl            []zk.ACL
+	left, renewals abandoned // those that renew count apart: they must not suffer from impatient callers
 
 	mu      sync.Mutex                 // protects the fields below, and nodes as node says
 	nodes   map[key]*node              // that this Store has, or may have, at the server

@@ -131,6 +131,13 @@ func mutantsOfServices() []Mutant {
 			Red:  "trust", Only: "none", Service: NATS,
 		},
 		{
+			Name: "ZooKeeper: a silent server is asked without end",
+			File: "core/zklock/call.go",
+			Old:  "\tif a.Load() < mostAbandoned {\n",
+			New:  "\tif true {\n",
+			Test: "core/zklock TestASilentServerIsNotAskedWithoutEnd",
+		},
+		{
 			Name: "NATS: what a read has missed is lost",
 			File: "core/natslock/renew.go",
 			Old:  "\tsure := false\n",
