@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -83,8 +84,21 @@ func (s *Store) deleteDir(name string) {
 	}
 }
 
-// Close implements driver.Closer: it deletes the empty znodes of names that were used a short while ago.
+// lastWords is how long Close waits for the server at most.
+const lastWords = 3 * time.Second
+
+// Close implements driver.Closer: it waits for operations whose callers have left, and for deletions that are tried again, and then
+// deletes the empty znodes of names that were used a short while ago.
 func (s *Store) Close(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	for s.unfinished() {
+		select {
+		case <-time.After(poll):
+		case <-bounded.Done():
+			return cmp.Or(ctx.Err(), errSilent)
+		}
+	}
 	done := make(chan struct{})
 	go func() {
 		s.tidy(0)
@@ -93,7 +107,22 @@ func (s *Store) Close(ctx context.Context) error {
 	select {
 	case <-done:
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-bounded.Done():
+		return cmp.Or(ctx.Err(), errSilent)
 	}
+}
+
+// unfinished says whether something is under way that nobody waits for.
+func (s *Store) unfinished() bool {
+	if s.left.Load()+s.renewals.Load() > 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.nodes {
+		if n.ending {
+			return true
+		}
+	}
+	return false
 }
