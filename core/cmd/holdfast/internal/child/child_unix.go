@@ -122,16 +122,20 @@ func (c *Child) Status() int {
 	return c.status.ExitStatus()
 }
 
-// Signal sends a signal to all processes of the command's group. SIGCONT gives the terminal back to the
-// command, if this process has got it from its shell.
+// Signal sends a signal to all processes of the command's group, or to the command if it has left that. SIGCONT gives the terminal
+// back to the command, if this process has got it from its shell.
 func (c *Child) Signal(sig syscall.Signal) {
 	if sig == syscall.SIGCONT {
 		c.terminal.pass(c.pid)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.reaped { // its number is not another's yet
-		_ = syscall.Kill(-c.pid, sig)
+	if c.reaped { // its number may be another's
+		return
+	}
+	_ = syscall.Kill(-c.pid, sig)
+	if group, err := syscall.Getpgid(c.pid); err == nil && group != c.pid {
+		_ = syscall.Kill(c.pid, sig)
 	}
 }
 
@@ -148,7 +152,8 @@ func (c *Child) Stop(grace time.Duration) {
 		select {
 		case <-tick.C:
 		case <-timer.C:
-			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
+			c.Signal(syscall.SIGKILL)
+			_ = syscall.Kill(-c.pid, syscall.SIGKILL) // what is left of its group, if it has ended
 			<-c.ended
 			return
 		}
