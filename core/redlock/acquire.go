@@ -98,6 +98,9 @@ func (s *Store) attempt(ctx context.Context, b *ballot, c driver.Claim, how rank
 		v := vote{node: i, own: s.leftAt(i, b)}
 		v.grant, v.err = b.fly(i, func() (driver.Grant, error) { return s.acquireAt(ctx, i, how) })
 		v.own = v.own || s.leftAt(i, b) // as it asked, or since then
+		if v.held() != nil {
+			b.refusedAt(i)
+		}
 		if certain[i] < c.TTL {
 			v.grant.TTL = min(cmp.Or(v.grant.TTL, certain[i]), certain[i])
 		}
@@ -133,9 +136,7 @@ func (s *Store) win(ctx context.Context, b *ballot, c driver.Claim, t *tally) (g
 	if !b.won(&g) { // it was ended while its votes were counted
 		return driver.Grant{}, t, late
 	}
-	if b.rank > 0 {
-		s.complete(b)
-	}
+	s.complete(b)
 	return g, nil, false
 }
 

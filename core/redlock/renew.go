@@ -113,7 +113,7 @@ func (r *round) take(i int, answers []error) {
 		close(r.decided)
 	}
 	for node, ballots := range heal {
-		r.store.tasks.Go(func() { r.store.heal(node, ballots) })
+		r.store.tasks.Go(func() { _ = r.store.heal(node, ballots) })
 	}
 }
 
@@ -196,20 +196,21 @@ func (r *round) verdicts() []error {
 }
 
 // heal acquires at one node what a quorum holds and that node has lost. It stops where the
-// node stops answering: the next renewal finds what is missing.
-func (s *Store) heal(node int, ballots []*ballot) {
+// node stops answering: the next renewal finds what is missing. It says what the last one was answered.
+func (s *Store) heal(node int, ballots []*ballot) (err error) {
 	for _, b := range ballots {
 		claim, ok := b.board(node)
 		if !ok {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background()))
-		_, err := b.fly(node, func() (driver.Grant, error) { return s.acquireAt(ctx, node, claim) })
+		_, err = b.fly(node, func() (driver.Grant, error) { return s.acquireAt(ctx, node, claim) })
 		cancel()
 		if driver.Explain(err).Open() {
-			return
+			break
 		}
 	}
+	return err
 }
 
 // board returns the claim if the ballot is to be acquired at a node, and counts it as flying. Not beside

@@ -16,6 +16,7 @@ type seat struct {
 	queued  time.Time     // when one of those went unanswered, or was given up: zero if none has
 	stray   time.Time     // when one of the others went unanswered: it may have been executed, or may be still; zero if none has
 	granted bool          // the node has granted the name
+	refused bool          // it has refused an attempt
 	longest time.Duration // as it said then: see driver.Grant
 
 	open     int           // calls under way that set a TTL, renewals too
@@ -146,10 +147,23 @@ func (b *ballot) waits(i int, at func() error) error {
 	return err
 }
 
-func (b *ballot) grantedAt(i int) bool {
+// refusedAt takes note that node i has refused an attempt of the ballot. If that is won already, the node is asked again.
+func (b *ballot) refusedAt(i int) {
+	b.mu.Lock()
+	b.seats[i].refused = true
+	won := b.granted
+	b.mu.Unlock()
+	if won {
+		b.store.healSoon(b, i)
+	}
+}
+
+// misses says whether the ballot ought to be at node i, and is not.
+func (b *ballot) misses(i int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.seats[i].granted
+	seat := &b.seats[i]
+	return !b.over && !seat.granted && (b.rank > 0 || seat.refused)
 }
 
 // sweep releases the ballot at node i again and again, for as long as a command that went

@@ -201,20 +201,38 @@ func (t *tally) unsaid() error {
 	return t.failure(!sent && len(errs) == len(t.votes))
 }
 
-// healAfter is how long a node that refused what a quorum has granted is given to hear of the last holder's
-// release.
-const healAfter = 10 * time.Millisecond
+// A node that refused what a quorum has granted is asked again after healAfter, and again after five times as long each, so many
+// times: it may not have heard of the last holder's release yet.
+const (
+	healAfter = 10 * time.Millisecond
+	healTries = 3
+)
 
-// complete acquires at the nodes that have not granted a ballot that was won: their last holder's release has reached
-// a quorum, and not yet them.
+// complete acquires a ballot that was won at the nodes that have refused it, and, if it has stood in queues, at all that have not
+// granted it: their last holder's release has reached a quorum, and not yet them.
 func (s *Store) complete(b *ballot) {
 	for i := range s.nodes {
-		if b.grantedAt(i) {
-			continue
+		if b.misses(i) {
+			s.healSoon(b, i)
 		}
-		s.tasks.Go(func() {
-			time.Sleep(healAfter)
-			s.heal(i, []*ballot{b})
-		})
 	}
+}
+
+func (s *Store) healSoon(b *ballot, node int) {
+	s.tasks.Go(func() {
+		pause := healAfter
+		for range healTries {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+				pause *= 5
+			case <-b.queued.Done(): // it is over
+				timer.Stop()
+				return
+			}
+			if !b.misses(node) || driver.Explain(s.heal(node, []*ballot{b})).Kind != driver.HeldBy {
+				return
+			}
+		}
+	})
 }

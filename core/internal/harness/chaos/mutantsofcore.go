@@ -352,6 +352,13 @@ func mutantsOfTests() []Mutant {
 			Test: "core/redlock TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime",
 		},
 		{
+			Name: "a new holder stays at a bare quorum",
+			File: "core/redlock/seat.go",
+			Old:  "(b.rank > 0 || seat.refused)",
+			New:  "b.rank > 0",
+			Test: "core/redlock TestAHolderIsSoonAtTheNodesThatHadNotHeardOfTheLastRelease",
+		},
+		{
 			Name: "a quorum remembers every name that it was asked for",
 			File: "core/redlock/ballot.go",
 			Old:  "if len(s.ballots)+len(s.behind) < s.pruneAt {",
