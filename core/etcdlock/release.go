@@ -60,20 +60,24 @@ func (s *Store) free(ctx context.Context, c driver.Claim, own *mvccpb.KeyValue) 
 		steps = append(steps, clientv3.OpPut(key, value, clientv3.WithLease(lease)))
 		return err
 	}
+	var err error
 	if c.Keep > 0 && c.Exclusive() {
 		steps = nil
-		if err := put(string(own.Key), leftBy(c).String(), c.Keep); err != nil {
-			return err
-		}
+		err = put(string(own.Key), leftBy(c).String(), c.Keep)
 	}
-	if c.Dedup > 0 {
-		if err := put(s.doneKey(c), c.Label, c.Dedup); err != nil {
-			return err
-		}
+	if err == nil && c.Dedup > 0 {
+		err = put(s.doneKey(c), c.Label, c.Dedup)
+	}
+	if err != nil {
+		s.drop(ctx, made...)
+		return err
 	}
 	answer, err := s.txn(ctx, c.Name, []clientv3.Cmp{unchanged(string(own.Key), own)}, steps, nil)
 	switch {
-	case err != nil:
+	case errors.Is(err, driver.ErrNotSent):
+		s.drop(ctx, made...)
+		return err
+	case err != nil: // they may keep what it has left
 		return err
 	case !answer.Succeeded:
 		s.drop(ctx, made...)
