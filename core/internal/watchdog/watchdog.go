@@ -8,7 +8,6 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +34,8 @@ type Watched interface {
 
 // Entry is the part of a Watched that belongs to the watchdog.
 type Entry struct {
-	index   int32 // in the heap; -1 if it is not there
+	index   int32  // in its slot of the wheel; -1 if it is in none
+	slot    uint16 // of the wheel
 	watched bool
 }
 
@@ -47,13 +47,13 @@ const lookEvery = 250 * time.Millisecond
 type Dog[W Watched] struct {
 	port    *call.Port
 	renewer renewer[W]
-	held    *tasks.Group // what is watched; during a tick some of them are not in the heap
+	held    *tasks.Group // what is watched; during a tick some of them are not in the wheel
 
 	mu      sync.Mutex // protects the fields below, and all entries
-	heap    heap[W]
+	wheel   *wheel[W]
 	timer   *time.Timer
 	wakeAt  clock.Awake   // when the timer fires; clock.Never if it is not set
-	ticking int           // how many ticks are under way; what they look at is not in the heap
+	ticking int           // how many ticks are under way; what they look at is not in the wheel
 	seen    clock.Reading // the clocks at the last tick
 	closed  bool          // nothing more is accepted
 	left    bool          // nothing is watched any more
@@ -61,7 +61,7 @@ type Dog[W Watched] struct {
 
 // New returns a watchdog that renews through p.
 func New[W Watched](p *call.Port) *Dog[W] {
-	d := &Dog[W]{port: p, held: tasks.New(), seen: p.Clock.Read(), wakeAt: clock.Never}
+	d := &Dog[W]{port: p, held: tasks.New(), wheel: newWheel[W](), seen: p.Clock.Read(), wakeAt: clock.Never}
 	d.renewer.port, d.timer = p, time.AfterFunc(math.MaxInt64, d.tick)
 	d.timer.Stop()
 	return d
@@ -86,7 +86,7 @@ func (d *Dog[W]) Set(w W, at clock.Awake, early time.Duration) {
 	if !w.Entry().watched {
 		return
 	}
-	d.heap.set(w, at, early)
+	d.wheel.set(w, at, early)
 	d.arm(at)
 }
 
@@ -96,7 +96,7 @@ func (d *Dog[W]) Leave(w W) {
 	defer d.mu.Unlock()
 	if e := w.Entry(); e.watched {
 		e.watched = false
-		d.heap.drop(w)
+		d.wheel.drop(w)
 		d.held.Leave()
 	}
 }
@@ -127,10 +127,11 @@ func (d *Dog[W]) tick() {
 	}
 	d.ticking++
 	d.wakeAt = clock.Never
-	due := d.popDue(now)
-	if len(d.heap) > 0 {
-		d.arm(d.heap[0].at)
-	}
+	// If the clocks have moved against each other since the last tick, because the machine slept or somebody set the wall clock,
+	// everything is due.
+	due := d.wheel.due(now.Awake(), now.PartedSince(d.seen))
+	d.seen = now
+	d.arm(d.wheel.first())
 	d.mu.Unlock()
 
 	renew := due[:0]
@@ -146,37 +147,11 @@ func (d *Dog[W]) tick() {
 	d.ticking--
 }
 
-// popDue takes what is due out of the heap. If the clocks have moved against each other since the last tick, because the
-// machine slept or somebody set the wall clock, that is all. The caller holds the mutex.
-func (d *Dog[W]) popDue(now clock.Reading) []W {
-	parted := now.PartedSince(d.seen)
-	d.seen = now
-	var due []W
-	for len(d.heap) > 0 {
-		first := d.heap[0]
-		if !parted && first.at.Sub(now.Awake()) > first.early {
-			break
-		}
-		d.heap.drop(first.of)
-		due = append(due, first.of)
-	}
-	return due
-}
-
 // All returns what is watched, but the few that are being looked at just now. It holds the mutex for no longer than a copy takes.
 func (d *Dog[W]) All() []W {
 	d.mu.Lock()
-	heap := slices.Clone(d.heap)
-	d.mu.Unlock()
-	return heap.all()
-}
-
-func (h heap[W]) all() []W {
-	all := make([]W, 0, len(h))
-	for _, x := range h {
-		all = append(all, x.of)
-	}
-	return all
+	defer d.mu.Unlock()
+	return d.wheel.all(d.held.Count())
 }
 
 // Close refuses what is new, and returns what is watched.
@@ -189,7 +164,7 @@ func (d *Dog[W]) Close() []W {
 		runtime.Gosched()
 		d.mu.Lock()
 	}
-	return d.heap.all()
+	return d.wheel.all(d.held.Count())
 }
 
 // Abandon stops watching. It says how many are left to their TTL.

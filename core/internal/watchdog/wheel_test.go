@@ -1,0 +1,57 @@
+package watchdog
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/internal/clock"
+)
+
+// A wheel is asked what is due, at times that are up to three turns apart, and compared with a list.
+func TestWhatIsDueComesOutOfTheWheelOnce(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		random, w, now := rand.New(rand.NewPCG(seed, 0)), newWheel[*dog](), clock.Awake(time.Hour) //nolint:gosec // G404: no secret
+		upTo := func(bits int) clock.Awake { return clock.Awake(random.Int64N(1 << (20 + random.IntN(bits)))) }
+		in := make(map[*dog]scheduled[*dog])
+		var all []*dog
+		for range 20 {
+			all = append(all, &dog{entry: Entry{index: -1}})
+		}
+		for range 200 {
+			x := all[random.IntN(len(all))]
+			switch random.IntN(4) {
+			case 0:
+				w.drop(x)
+				delete(in, x)
+			case 1, 2:
+				p := scheduled[*dog]{now + upTo(16), time.Duration(upTo(10)), x}
+				w.set(x, p.at, p.early)
+				in[x] = p
+			default:
+				now += upTo(15)
+				everything := random.IntN(9) == 0
+				due := w.due(now, everything)
+				for _, x := range due {
+					if p, ok := in[x]; !ok || !everything && p.at.Sub(now) > p.early {
+						t.Fatalf("seed %d: not due: %+v", seed, p)
+					}
+					delete(in, x)
+				}
+				for _, p := range in {
+					if everything || p.at.Sub(now) <= p.early {
+						t.Fatalf("seed %d: due, and left: %+v", seed, p)
+					}
+				}
+			}
+			first := clock.Never
+			for _, p := range in {
+				first = min(first, p.at)
+			}
+			if at := w.first(); at > first || (at == clock.Never) != (len(in) == 0) || len(w.all(0)) != len(in) {
+				t.Fatalf("seed %d: the first at %d, not %d; %d, not %d", seed, at, first, len(w.all(0)), len(in))
+			}
+		}
+	}
+}
