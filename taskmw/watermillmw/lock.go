@@ -31,7 +31,7 @@ func Lock(l *core.Locker, template string, opts ...core.Option) message.HandlerM
 
 // New is [Lock], and returns an error that matches [core.ErrInvalid] for what cannot work.
 func New(l *core.Locker, template string, opts ...core.Option) (message.HandlerMiddleware, error) {
-	k, err := adapter.NewKey(template, sources)
+	k, err := adapter.NewKey(template, sources.Source)
 	if err != nil {
 		return nil, err
 	}
