@@ -40,7 +40,7 @@ func (r *turns) handler(t *testing.T) asynq.HandlerFunc {
 func (q *queue) coalesce(t *testing.T, h asynq.Handler, mws ...asynq.MiddlewareFunc) *asynq.Server {
 	t.Helper()
 	return q.serve(t, q.quick(), muxOf(h.ProcessTask, append(mws,
-		taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Coalesce, 0)))...))
+		middleware(t, locktest.Locker(t, q.store()), rule(taskmw.Coalesce, 0)))...))
 }
 
 func TestCoalesceEndsDuplicatesOnManyServersInExactlyOneRunMore(t *testing.T) {

@@ -50,9 +50,9 @@ func TestActionsDependOnTheHolder(t *testing.T) {
 		{"order:other", "task:order:other:other", retried},
 	}
 	record, runs := recorder()
-	srv := q.serve(t, q.quick(), muxOf(mustNotRun(t), record, taskmw.Middleware(locktest.Locker(t, q.store()),
+	srv := q.serve(t, q.quick(), muxOf(mustNotRun(t), record, middleware(t, locktest.Locker(t, q.store()),
 		taskmw.WithType("order:*", "{asynq:id}"),
-		taskmw.WithType(skip, "{asynq:id}").OnConflict(taskmw.Wait).OnConflict(taskmw.Skip))))
+		taskmw.WithType(skip, "{asynq:id}").OnConflict(taskmw.Coalesce).OnConflict(taskmw.Skip))))
 	defer srv.Shutdown() // before the names are free
 	want := make(map[string]string)
 	for i, c := range cases {

@@ -95,7 +95,7 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 
 func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 	t.Parallel()
-	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce} {
+	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Skip, taskmw.Coalesce} {
 		t.Run(action.String(), func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
@@ -105,7 +105,7 @@ func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 				isHeld(t, locks)
 				ran <- struct{}{}
 				return nil
-			}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(action, 0))))
+			}, middleware(t, locktest.Locker(t, q.store()), rule(action, 0))))
 			q.await(t, id, asynq.TaskStateCompleted)
 			if len(ran) != 1 {
 				t.Error("it did not run")
@@ -187,7 +187,7 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
+			q.serve(t, q.quick(), muxOf(mustNotRun(t), middleware(t, locktest.Locker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
 			locks := locktest.Locker(t, q.store())
 			q.await(t, q.handOver(t, locks, shipTask(), asynq.MaxRetry(0), asynq.Timeout(time.Second)), asynq.TaskStateArchived)
 			locktest.ComesFree(t, locks, "order:42") // asynq is first if the time is over

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -19,9 +20,10 @@ var ErrConflict = errors.New("taskmw: the task's lock is held")
 
 // postponed is the outcome of a task that did not run, and has not failed: it runs later, or on another server.
 type postponed struct {
-	err  error
-	held bool // by someone else; otherwise the Locker drains
-	last bool // the attempt was the task's last one
+	err   error
+	held  bool // by someone else; otherwise the Locker drains
+	last  bool // the attempt was the task's last one
+	delay time.Duration
 }
 
 func (p *postponed) Error() string {
@@ -39,7 +41,7 @@ func (p *postponed) Unwrap() error { return p.err }
 // excused says of an error that it is no failure of the task.
 func excused(err error) bool {
 	_, is := errors.AsType[*postponed](err)
-	return is || errors.Is(err, ErrConflict)
+	return is
 }
 
 // settled is what asynq is told of a task.
@@ -60,7 +62,7 @@ func (a *attempt) settled(out adapter.Outcome) error {
 			a.unrun("another task of its type runs, or has run just now")
 			return nil
 		}
-		return &postponed{out.Err, true, a.last}
+		return &postponed{out.Err, true, a.last, a.m.delay}
 	case adapter.BadKey, adapter.Misconfigured: // another attempt would find the same, unless a function says otherwise
 		return archived(out.Err)
 	default:
@@ -70,7 +72,7 @@ func (a *attempt) settled(out adapter.Outcome) error {
 		a.unrun("another task of its type waits, and runs after this moment")
 		return nil
 	case errors.Is(out.Err, core.ErrDraining):
-		return &postponed{out.Err, false, a.last}
+		return &postponed{out.Err, false, a.last, a.m.delay}
 	default: // unavailable, closed, or the context's error
 		return out.Err
 	}

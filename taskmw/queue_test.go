@@ -93,7 +93,7 @@ func (q *queue) quick() asynq.Config {
 // has not been before.
 func (q *queue) serve(t *testing.T, cfg asynq.Config, h asynq.Handler) *asynq.Server {
 	t.Helper()
-	taskmw.Configure(&cfg, taskmw.WithConflictDelay(0))
+	taskmw.Configure(&cfg)
 	return q.serveAsIs(t, cfg, h)
 }
 

@@ -59,7 +59,7 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	store := locktest.NewBackend()
-	q.serve(t, q.quick(), muxOf(succeed, taskmw.Middleware(locktest.Locker(t, store),
+	q.serve(t, q.quick(), muxOf(succeed, middleware(t, locktest.Locker(t, store),
 		taskmw.WithType("order:*", "{asynq:queue}/{asynq:id}/{header:tenant|text}"))))
 	task := asynq.NewTaskWithHeaders("order:ship", nil, map[string]string{"tenant": "acme"})
 	odd := strings.Repeat("ship:42\n", 40)

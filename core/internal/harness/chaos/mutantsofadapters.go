@@ -69,9 +69,9 @@ func mutantsOfTasks() []Mutant {
 		},
 		{
 			Name: "refusal: a task's header needs no form",
-			File: "taskmw/source.go",
-			Old:  "return adapter.Text(",
-			New:  "return adapter.Typed(",
+			File: "core/adapter/document.go",
+			Old:  "return Text(func(_ context.Context, req R) (string, error) { return text",
+			New:  "return Typed(func(_ context.Context, req R) (string, error) { return text",
 			Test: "taskmw TestWrongRulesAreConstructionErrors",
 		},
 		{
@@ -84,8 +84,8 @@ func mutantsOfTasks() []Mutant {
 		{
 			Name: "refusal: a pattern has two rules",
 			File: "taskmw/rule.go",
-			Old:  "if err == nil && (",
-			New:  "if err == nil && isRepeat == nil && (",
+			Old:  "if err == nil && slices.ContainsFunc(m.rules, isRepeat) {",
+			New:  "if err == nil && slices.ContainsFunc(m.rules[:0], isRepeat) {",
 			Test: "taskmw TestWrongRulesAreConstructionErrors",
 		},
 		{
@@ -104,8 +104,8 @@ func mutantsOfTasks() []Mutant {
 		},
 		{
 			Name: "refusal: a conflict is retried after any time",
-			File: "taskmw/configure.go",
-			Old:  "if d < 0 || d > maxConflictDelay {",
+			File: "taskmw/middleware.go",
+			Old:  "if d < 0 || d > 365*24*time.Hour {",
 			New:  "if d == -2 {",
 			Test: "taskmw TestTheConflictDelayIsTheLastOneAndNothingImpossible",
 		},
