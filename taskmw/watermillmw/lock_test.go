@@ -29,9 +29,9 @@ func TestTheTable(t *testing.T) {
 		New: func(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
 			t.Helper()
 			r := rules[0]
-			var name func(*message.Message) (string, error)
+			var name func(context.Context, *message.Message) (string, error)
 			if r.Func != nil {
-				name = func(msg *message.Message) (string, error) { return r.Func(msg.Context()) }
+				name = func(ctx context.Context, _ *message.Message) (string, error) { return r.Func(ctx) }
 			}
 			lock, err := watermillmw.LockFunc(l, name, r.Opts...)
 			if r.Key != "" {

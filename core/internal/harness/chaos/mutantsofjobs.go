@@ -197,15 +197,15 @@ func mutantsOfJobs() []Mutant {
 		{
 			Name: "refusal: a wrapper of cron jobs has no logger",
 			File: "taskmw/cronmw/robfig.go",
-			Old:  "if logger == nil {",
-			New:  "if logger == nil && l == nil {",
+			Old:  "if err == nil && logger == nil {",
+			New:  "if err != nil && logger == nil {",
 			Test: "taskmw/cronmw TestWrappersThatCannotWorkAreRefused",
 		},
 		{
 			Name: "refusal: a wrapper of cron jobs has any name",
 			File: "taskmw/cronmw/robfig.go",
-			Old:  "CheckName(name); err != nil {",
-			New:  "CheckName(name); err != nil && l == nil {",
+			Old:  "err = key.CheckName(name)",
+			New:  "_ = key.CheckName(name)",
 			Test: "taskmw/cronmw TestWrappersThatCannotWorkAreRefused",
 		},
 	}
