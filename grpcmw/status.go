@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
@@ -64,14 +63,13 @@ type answer struct {
 	cause    error
 }
 
-func (a *answer) Error() string              { return a.status.String() }
+func (a *answer) Error() string              { return a.status.Message() }
 func (a *answer) GRPCStatus() *status.Status { return a.status }
 func (a *answer) Unwrap() error              { return a.cause }
 
-// trailer returns what goes to the client beside err, nil for nothing.
-func trailer(err error) metadata.MD {
-	a, ok := errors.AsType[*answer](err)
-	if !ok || a.pushback == "" {
+// Trailer is what goes to the client beside the status. Package connectmw looks for it.
+func (a *answer) Trailer() metadata.MD {
+	if a.pushback == "" {
 		return nil
 	}
 	return metadata.Pairs(pushbackKey, a.pushback)
@@ -79,7 +77,7 @@ func trailer(err error) metadata.MD {
 
 // refusalOf is what becomes of a request whose handler did not run, or lost its lock. An error of a key function that is a
 // status already is the service's own, as a handler's is; but it is no success, whatever it says.
-func refusalOf(out adapter.Outcome) error {
+func refusalOf(out adapter.Outcome) *answer {
 	reason, cause := out.Reason, out.Err
 	if reason == adapter.Lost { // part of the work may be done
 		return newAnswer(reason, out.Join(), "")
@@ -151,39 +149,22 @@ func StatusFor(err error) *status.Status {
 	return nil
 }
 
-var reasons = map[core.Kind]adapter.Reason{
-	core.KindLost: adapter.Lost, core.KindHeld: adapter.Held, core.KindDuplicate: adapter.Duplicate, core.KindInvalid: adapter.BadKey,
-	core.KindUnavailable: adapter.Unavailable, core.KindClosed: adapter.Stopping, core.KindEnded: adapter.Ended,
-	core.KindReleased: adapter.Misconfigured,
-}
-
 // answerTo is the answer to an error of core that came out of a handler, nil for other errors. A stock client knows only the
 // code, so the pushback tells it to stop.
 func answerTo(err error) *answer {
-	reason, ok := reasons[core.KindOf(err)]
-	if errors.Is(err, core.ErrDraining) {
-		reason, ok = adapter.Stopping, true
+	if reason := adapter.ReasonOf(err); reason != 0 {
+		return newAnswer(reason, err, "")
 	}
-	if !ok {
-		return nil
-	}
-	return newAnswer(reason, err, "")
+	return nil
 }
 
-// own is what becomes of an error that a handler has returned. A status is the handler's own answer.
-// One that is only wrapped does not count: gRPC would send the whole error's text with it. told says that it is the answer of an
-// interceptor further in, which has set its trailer.
-func own(err error) (told bool, _ error) {
-	if _, told = err.(*answer); told { //nolint:errorlint // as above
-		return true, err
+// instead is the answer in place of an error that a handler has returned, nil for none. A status is the handler's own answer, and
+// so is that of an interceptor further in. One that is only wrapped does not count: gRPC would send the whole error's text with it.
+func instead(own error) *answer {
+	if _, outermost := own.(withStatus); outermost {
+		return nil
 	}
-	if _, outermost := err.(withStatus); outermost {
-		return false, err
-	}
-	if a := answerTo(err); a != nil {
-		return false, a
-	}
-	return false, err
+	return answerTo(own)
 }
 
 // withStatus is what gRPC takes for a status.

@@ -29,7 +29,7 @@ func mutantsOfConnect() []Mutant {
 		{
 			Name: "refusal: Connect's stream sends after a loss",
 			File: "grpcmw/connectmw/stream.go",
-			Old:  "translate(c.locked.SendMsg(m), nil)",
+			Old:  "translate(c.locked.SendMsg(m))",
 			New:  "c.StreamingHandlerConn.Send(m)",
 			Test: "grpcmw/connectmw TestALostStreamEnds",
 		},
@@ -49,8 +49,8 @@ func mutantsOfConnect() []Mutant {
 		},
 		{
 			Name: "refusal: Connect's refusal hides core's error from interceptors",
-			File: "grpcmw/connectmw/answer.go",
-			Old:  "func (r *refusal) Unwrap() error { return r.cause }",
+			File: "grpcmw/status.go",
+			Old:  "func (a *answer) Unwrap() error              { return a.cause }",
 			New:  "",
 			Test: "grpcmw/connectmw TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn",
 		},
