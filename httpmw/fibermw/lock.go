@@ -36,7 +36,7 @@ func New(c Config) (fiber.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c fiber.Ctx) error { return serve(l, c, nil, c.Next) }, nil
+	return func(c fiber.Ctx) error { return l.Serve(c, nil, c.Next) }, nil
 }
 
 type lock = settings.Lock[request, fiber.Ctx]
@@ -52,7 +52,10 @@ func newLock(c Config, fields adapter.Sources[request]) (*lock, error) {
 		c.ErrorHandler = write
 	}
 	return settings.New(c, fields, settings.Framework[request, fiber.Ctx]{
-		Of: func(r request) fiber.Ctx { return r.c }, Answer: c.ErrorHandler,
+		Request: func(c fiber.Ctx, bound any) request { return request{c, bound} },
+		Of:      func(r request) fiber.Ctx { return r.c },
+		Context: fiber.Ctx.Context,
+		Run:     run, Answer: c.ErrorHandler,
 		Known: func(_ fiber.Ctx, err error) bool {
 			_, outermost := err.(*fiber.Error) //nolint:errorlint // Fiber would send the text of what it is wrapped in
 			return outermost
