@@ -51,12 +51,11 @@ func newLock(c Config, fields adapter.Sources[*request]) (*lock, error) {
 		c.ErrorHandler = write
 	}
 	return settings.New(c, fields, settings.Framework[*request, echo.Context]{
-		Request: func(c echo.Context, bound any) *request {
-			return &request{rule.HTTP{R: c.Request(), Decoded: bound}, c}
+		Request: func(c echo.Context, bound any) (context.Context, *request) {
+			return c.Request().Context(), &request{rule.HTTP{R: c.Request(), Decoded: bound}, c}
 		},
-		Of:      func(r *request) echo.Context { return r.c },
-		Context: func(c echo.Context) context.Context { return c.Request().Context() },
-		Run:     run, Answer: c.ErrorHandler,
+		Of:  func(r *request) echo.Context { return r.c },
+		Run: run, Answer: c.ErrorHandler,
 		Known: func(c echo.Context, err error) bool {
 			_, known := errors.AsType[*echo.HTTPError](err)
 			return known || c.Response().Committed

@@ -1,7 +1,7 @@
 package fibermw
 
 import (
-	"strings"
+	"context"
 
 	"github.com/gofiber/fiber/v3"
 
@@ -42,19 +42,12 @@ func New(c Config) (fiber.Handler, error) {
 type lock = settings.Lock[request, fiber.Ctx]
 
 func newLock(c Config, fields adapter.Sources[request]) (*lock, error) {
-	if name := c.KeyFunc; name != nil {
-		c.KeyFunc = func(c fiber.Ctx) (string, error) {
-			n, err := name(c)
-			return strings.Clone(n), err // Fiber reuses the memory of its strings, and the name outlives the handler
-		}
-	}
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
 	return settings.New(c, fields, settings.Framework[request, fiber.Ctx]{
-		Request: func(c fiber.Ctx, bound any) request { return request{c, bound} },
+		Request: func(c fiber.Ctx, bound any) (context.Context, request) { return c.Context(), request{c, bound} },
 		Of:      func(r request) fiber.Ctx { return r.c },
-		Context: fiber.Ctx.Context,
 		Run:     run, Answer: c.ErrorHandler,
 		Known: func(_ fiber.Ctx, err error) bool {
 			_, outermost := err.(*fiber.Error) //nolint:errorlint // Fiber would send the text of what it is wrapped in

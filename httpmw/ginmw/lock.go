@@ -49,11 +49,12 @@ func newLock(c Config, fields adapter.Sources[*request]) (*lock, error) {
 		answer = func(c *gin.Context, p *httpmw.Problem) { p.ServeHTTP(c.Writer, c.Request) }
 	}
 	return settings.New(c, fields, settings.Framework[*request, *gin.Context]{
-		Request: func(c *gin.Context, bound any) *request { return &request{rule.HTTP{R: c.Request, Decoded: bound}, c} },
-		Of:      func(r *request) *gin.Context { return r.c },
-		Context: func(c *gin.Context) context.Context { return c.Request.Context() },
-		Run:     run,
-		Known:   func(*gin.Context, error) bool { return false },
+		Request: func(c *gin.Context, bound any) (context.Context, *request) {
+			return c.Request.Context(), &request{rule.HTTP{R: c.Request, Decoded: bound}, c}
+		},
+		Of:    func(r *request) *gin.Context { return r.c },
+		Run:   run,
+		Known: func(*gin.Context, error) bool { return false },
 		Answer: func(c *gin.Context, p *httpmw.Problem) error {
 			c.Abort()
 			answer(c, p)

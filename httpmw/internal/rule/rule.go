@@ -75,7 +75,10 @@ func (s Settings[R]) compile() (k adapter.Key[R], constant bool, err error) {
 	case foreign.MatchString(s.Key):
 		return k, false, fmt.Errorf("%w: key %q: a source stands between braces: {id|int}, {id|uuid} or {id|text}", core.ErrInvalid, s.Key)
 	case s.KeyFunc != nil:
-		k, err = adapter.KeyFunc("", func(_ context.Context, r R) (string, error) { return s.KeyFunc(r) })
+		k, err = adapter.KeyFunc("", func(_ context.Context, r R) (string, error) {
+			n, err := s.KeyFunc(r)
+			return strings.Clone(n), err // Fiber reuses the memory of its strings, and the name outlives the handler
+		})
 		return k, false, err
 	}
 	from, constant := s.Fields, true

@@ -14,10 +14,9 @@ import (
 
 // Framework is what a framework has of its own. C is what its handlers get of a request, and R what names are made of.
 type Framework[R rule.Request, C any] struct {
-	// Request is c with what Bind has decoded, and Of is c again.
-	Request func(c C, bound any) R
+	// Request is c with what Bind has decoded, and its context. Of is c again.
+	Request func(c C, bound any) (context.Context, R)
 	Of      func(R) C
-	Context func(C) context.Context
 	// Run calls next while c has the context of a lease, and lets seen see what is answered.
 	Run    func(ctx context.Context, c C, seen *observe.Response, next func() error) error
 	Answer func(C, *httpmw.Problem) error // the ErrorHandler
@@ -63,7 +62,8 @@ func (l *Lock[R, C]) Serve(c C, bound any, next func() error) error {
 	if l.skip != nil && l.skip(c) {
 		return l.own(c, next())
 	}
-	out := l.rule.Run(l.Context(c), l.Request(c, bound), func(ctx context.Context, seen *observe.Response) error {
+	ctx, req := l.Request(c, bound)
+	out := l.rule.Run(ctx, req, func(ctx context.Context, seen *observe.Response) error {
 		return l.Run(ctx, c, seen, next)
 	})
 	if p := httpmw.ProblemOf(out); p != nil {
