@@ -71,10 +71,7 @@ func StreamServerInterceptor(l *core.Locker, opts ...Option) grpc.StreamServerIn
 
 // ServerOptions is the function [ServerOptions] for existing interceptors.
 func (i *Interceptors) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(i.Unary()),
-		grpc.ChainStreamInterceptor(i.Stream()),
-	}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(i.unary), grpc.ChainStreamInterceptor(i.stream)}
 }
 
 // Methods returns the full names of the locked methods, sorted. Use it for a log, or for a test that

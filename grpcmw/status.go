@@ -52,6 +52,7 @@ var rows = map[adapter.Reason]row{
 	adapter.Misconfigured: {codes.Internal, "a lock cannot be taken as the server's rules say", ""},
 	adapter.Unavailable:   {codes.Unavailable, "the lock service did not answer", ReasonUnavailable},
 	adapter.Stopping:      {codes.Unavailable, "the server is about to stop", ReasonUnavailable},
+	adapter.Ended:         {codes.Canceled, "the request ended before the lock was held", ""},
 	adapter.Lost:          {codes.Aborted, "a lock was lost while the request ran", ReasonLost},
 }
 
@@ -110,13 +111,9 @@ func refusalOf(out adapter.Outcome) *answer {
 // newAnswer makes the answer of a reason, with its own text if there is none. Clients must not repeat the request by themselves,
 // unless the pushback is changed.
 func newAnswer(reason adapter.Reason, cause error, text string, details ...protoadapt.MessageV1) *answer {
-	r, ok := rows[reason]
-	switch {
-	case ok:
-	case errors.Is(cause, context.DeadlineExceeded):
-		r = row{codes.DeadlineExceeded, "the deadline passed before the lock was held", ""}
-	default:
-		r = row{codes.Canceled, "the request was canceled before the lock was held", ""}
+	r := rows[reason]
+	if reason == adapter.Ended && errors.Is(cause, context.DeadlineExceeded) {
+		r.code = codes.DeadlineExceeded
 	}
 	if r.reason != "" {
 		details = append([]protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: r.reason, Domain: Domain}}, details...)
@@ -161,26 +158,21 @@ func answerTo(err error) *answer {
 // instead is the answer in place of an error that a handler has returned, nil for none. A status is the handler's own answer, and
 // so is that of an interceptor further in. One that is only wrapped does not count: gRPC would send the whole error's text with it.
 func instead(own error) *answer {
-	if _, outermost := own.(withStatus); outermost {
+	if _, outermost := own.(statusError); outermost {
 		return nil
 	}
 	return answerTo(own)
 }
 
-// withStatus is what gRPC takes for a status.
-type withStatus interface{ GRPCStatus() *status.Status }
-
+// statusError is what gRPC takes for a status.
 type statusError interface {
 	error
-	withStatus
+	GRPCStatus() *status.Status
 }
 
 // ReasonOf is what a status that a client got says of a lock: one of the constants, such as [ReasonHeld], "" for none. With
 // [ReasonKeyInvalid], the status' BadRequest says which value is missing or invalid.
 func ReasonOf(err error) string {
-	if err == nil {
-		return ""
-	}
 	for _, d := range status.Convert(err).Details() {
 		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == Domain {
 			return i.GetReason()

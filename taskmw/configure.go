@@ -2,7 +2,6 @@ package taskmw
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -35,25 +34,22 @@ func Configure(cfg *asynq.Config) {
 		}
 		return context.WithValue(ctx, configured{}, true)
 	}
-	cfg.IsFailure = func(err error) bool {
-		if isFailure == nil || err == nil {
-			return err != nil && !excused(err)
-		}
-		return !excused(err) && isFailure(err)
+	if isFailure == nil {
+		isFailure = func(err error) bool { return err != nil }
 	}
+	cfg.IsFailure = func(err error) bool { return postponement(err) == nil && isFailure(err) }
 	if retryDelay == nil {
 		retryDelay = asynq.DefaultRetryDelayFunc
 	}
 	cfg.RetryDelayFunc = func(n int, err error, t *asynq.Task) time.Duration {
-		if p, ok := errors.AsType[*postponed](err); ok {
+		if p := postponement(err); p != nil {
 			return adapter.Spread(p.delay)
 		}
 		return retryDelay(n, err, t)
 	}
 	if handler != nil {
 		cfg.ErrorHandler = asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
-			p, _ := errors.AsType[*postponed](err)
-			if isLast := p != nil && p.held && p.last; isLast || isFinal(err) || !excused(err) {
+			if p := postponement(err); p == nil || p.held && p.last || isFinal(err) {
 				handler.HandleError(ctx, t, err)
 			}
 		})

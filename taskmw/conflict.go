@@ -49,13 +49,6 @@ const (
 	Coalesce
 )
 
-func (a Action) String() string {
-	if a > Coalesce {
-		return fmt.Sprintf("Action(%d)", uint8(a))
-	}
-	return [...]string{"Retry", "Skip", "Coalesce"}[a]
-}
-
 // isTwin says whether another task of the same type holds the name, for a rule with Skip.
 func (a *attempt) isTwin(err error) bool {
 	held, ok := errors.AsType[*core.HeldError](err)
@@ -90,11 +83,6 @@ func part(s, special string) string {
 	return short
 }
 
-const (
-	maxMargin  = 250 * time.Millisecond
-	longBudget = 365 * 24 * time.Hour
-)
-
 // budget is how long to wait. It ends a little before the task's time does: once that is
 // over, asynq does not listen any more, and archives the task without saying why. A handler
 // that gets the name with so little time left could not finish.
@@ -104,10 +92,10 @@ func budget(ctx context.Context) time.Duration {
 		return core.WaitForever
 	}
 	left := time.Until(deadline)
-	switch wait := left - min(maxMargin, left/10); {
+	switch wait := left - min(250*time.Millisecond, left/10); {
 	case wait < time.Millisecond:
 		return 0
-	case wait > longBudget:
+	case wait > 365*24*time.Hour:
 		return core.WaitForever
 	default:
 		return wait

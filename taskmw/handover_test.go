@@ -3,6 +3,7 @@ package taskmw_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -96,7 +97,7 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
 	t.Parallel()
 	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Skip, taskmw.Coalesce} {
-		t.Run(action.String(), func(t *testing.T) {
+		t.Run(fmt.Sprint(action), func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
 			locks, ran := locktest.Locker(t, q.store()), make(chan struct{}, 1)

@@ -89,20 +89,12 @@ func (r Rule) apply(m *middleware) error {
 	return nil
 }
 
-// checkPattern refuses what no task type can be, or no log.
-func checkPattern(pattern, prefix string) error {
-	isControl := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
-	if strings.TrimSpace(pattern) == "" || strings.Contains(prefix, "*") || strings.ContainsFunc(prefix, isControl) || len(prefix) > 500 {
-		return fmt.Errorf("%w: a pattern is a task type, or a prefix and one * at its end, "+
-			"in at most 500 bytes of UTF-8 without control characters", core.ErrInvalid)
-	}
-	return nil
-}
-
 func (r Rule) compile(l *core.Locker) (*rule, error) {
 	prefix, many := strings.CutSuffix(r.pattern, "*")
-	if err := checkPattern(r.pattern, prefix); err != nil {
-		return nil, err
+	isControl := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) } // in no task's type, and in no log
+	if strings.TrimSpace(r.pattern) == "" || strings.Contains(prefix, "*") || strings.ContainsFunc(prefix, isControl) || len(prefix) > 500 {
+		return nil, fmt.Errorf("%w: a pattern is a task type, or a prefix and one * at its end, "+
+			"in at most 500 bytes of UTF-8 without control characters", core.ErrInvalid)
 	}
 	k, err := r.key()
 	if err != nil {
@@ -120,9 +112,9 @@ func (r Rule) compile(l *core.Locker) (*rule, error) {
 	}
 	switch several := strings.Contains(k.String(), " "); {
 	case r.action > Coalesce:
-		return nil, fmt.Errorf("OnConflict(%s): %w: there are Retry, Skip and Coalesce", r.action, core.ErrInvalid)
+		return nil, fmt.Errorf("%w: OnConflict(%d): there are Retry, Skip and Coalesce", core.ErrInvalid, r.action)
 	case several && (r.action == Skip || r.action == Coalesce):
-		return nil, fmt.Errorf("OnConflict(%s): %w: not with several keys: a task that has one of them does other work", r.action, core.ErrInvalid)
+		return nil, fmt.Errorf("%w: Skip or Coalesce, not with several keys: a task that has one of them does other work", core.ErrInvalid)
 	case r.action == Coalesce:
 		if compiled.group, err = coalesce.New(locks.Locker()); err != nil {
 			return nil, fmt.Errorf("OnConflict(Coalesce): %w", err)

@@ -160,7 +160,7 @@ func TestWhatAHandlerReturns(t *testing.T) {
 		} {
 			mux := muxOf(func(context.Context, *asynq.Task) error { return own }, ship(t, locktest.Memory(t), action))
 			if err := mux.ProcessTask(taskContext(t), shipTask()); err != own { //nolint:errorlint // the very value
-				t.Errorf("%s: the handler returned %v, asynq is told %v", action, own, err)
+				t.Errorf("%d: the handler returned %v, asynq is told %v", action, own, err)
 			}
 			synctest.Test(t, func(t *testing.T) {
 				mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
@@ -174,7 +174,7 @@ func TestWhatAHandlerReturns(t *testing.T) {
 				isFinal := errors.Is(own, asynq.SkipRetry) || errors.Is(own, asynq.RevokeTask)
 				if !errors.Is(err, core.ErrLost) || !isPlain(t, err) ||
 					own != nil && !isFinal && !errors.Is(err, own) || isFinal && !strings.Contains(err.Error(), own.Error()) {
-					t.Errorf("%s, with a lost lock: the handler returned %v, asynq is told %v", action, own, err)
+					t.Errorf("%d, with a lost lock: the handler returned %v, asynq is told %v", action, own, err)
 				}
 			})
 		}

@@ -2,11 +2,13 @@ package connectmw
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/grpcmw"
 )
 
@@ -21,18 +23,14 @@ var _ connect.Interceptor = (*Interceptor)(nil)
 func NewInterceptor(l *core.Locker, opts ...grpcmw.Option) (*Interceptor, error) {
 	rules, err := grpcmw.New(l, opts...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connectmw: %w", err)
 	}
 	return &Interceptor{rules}, nil
 }
 
 // WithLocks is [NewInterceptor] as an option of a handler. It panics on rules that cannot work.
 func WithLocks(l *core.Locker, opts ...grpcmw.Option) connect.HandlerOption {
-	i, err := NewInterceptor(l, opts...)
-	if err != nil {
-		panic("connectmw: " + err.Error())
-	}
-	return connect.WithInterceptors(i)
+	return connect.WithInterceptors(adapter.Must(NewInterceptor(l, opts...)))
 }
 
 // Methods returns the procedures that are locked, sorted.

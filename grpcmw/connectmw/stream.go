@@ -10,20 +10,12 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// incoming is a call's context with its header as package grpc has it.
+// incoming is a call's context with its header as package grpc has it, without the binary ones, which name no lock.
 func incoming(ctx context.Context, header http.Header) context.Context {
 	md := make(metadata.MD, len(header))
 	for name, values := range header {
-		name = strings.ToLower(name)
-		for _, v := range values {
-			if strings.HasSuffix(name, "-bin") {
-				raw, err := connect.DecodeBinaryHeader(v)
-				if err != nil {
-					continue
-				}
-				v = string(raw)
-			}
-			md[name] = append(md[name], v)
+		if name = strings.ToLower(name); !strings.HasSuffix(name, "-bin") { // those it has decoded
+			md[name] = values
 		}
 	}
 	return metadata.NewIncomingContext(ctx, md)

@@ -22,11 +22,6 @@ type kept struct {
 	Whole       bool                `json:"w"` // the body is all of it
 }
 
-func (a *kept) encode() []byte {
-	raw, _ := json.Marshal(a) // strings, a number and bytes: it cannot fail
-	return raw
-}
-
 func decode(raw []byte) (*kept, error) {
 	var a kept
 	if err := json.Unmarshal(raw, &a); err != nil || a.Status < 200 || a.Status > 999 || a.Fingerprint == "" {

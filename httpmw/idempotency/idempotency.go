@@ -23,6 +23,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -316,7 +317,8 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	default:
 		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // also if the client has gone
 		defer cancel()
-		err = h.Store.Save(save, q.key, c.answer(q.fingerprint).encode(), h.Window)
+		raw, _ := json.Marshal(c.answer(q.fingerprint)) // strings, a number and bytes: it cannot fail
+		err = h.Store.Save(save, q.key, raw, h.Window)
 	}
 	if err == nil {
 		return

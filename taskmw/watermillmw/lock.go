@@ -77,7 +77,10 @@ func (d *lock) handle(msg *message.Message, next message.HandlerFunc) (produced 
 	case adapter.Duplicate:
 		return nil, nil
 	case adapter.BadKey:
-		return nil, keyless(out.Err)
+		if errors.Is(out.Err, core.ErrInvalid) {
+			return nil, fmt.Errorf("%w: %w", ErrKey, out.Err)
+		}
+		return nil, out.Err
 	case adapter.Lost:
 		return nil, errors.Join(own, out.Err)
 	default:
@@ -98,11 +101,4 @@ func (d *lock) ofHandler(name string) (opts []core.Option) {
 		opts = append(opts, core.WithDedupScope(name))
 	}
 	return opts
-}
-
-func keyless(err error) error {
-	if !errors.Is(err, core.ErrInvalid) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrKey, err)
 }

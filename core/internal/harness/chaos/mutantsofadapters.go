@@ -21,8 +21,8 @@ func mutantsOfTasks() []Mutant {
 		{
 			Name: "refusal: a held lock is a task's failure",
 			File: "taskmw/configure.go",
-			Old:  "return err != nil && !excused(err)",
-			New:  "return err != nil",
+			Old:  "postponement(err) == nil && isFailure(err)",
+			New:  "isFailure(err)",
 			Test: "taskmw TestWhatBecomesOfATaskThatDoesNotRun",
 		},
 		{
@@ -35,8 +35,8 @@ func mutantsOfTasks() []Mutant {
 		{
 			Name: "refusal: a handler that has lost its lock has the last word",
 			File: "taskmw/outcome.go",
-			Old:  "if isFinal(out.Own) {",
-			New:  "if false {",
+			Old:  "case out.Reason == adapter.Lost && isFinal(out.Own):",
+			New:  "case false:",
 			Test: "taskmw TestWhatAHandlerReturns",
 		},
 		{
@@ -77,8 +77,8 @@ func mutantsOfTasks() []Mutant {
 		{
 			Name: "refusal: a pattern of task types is any text",
 			File: "taskmw/rule.go",
-			Old:  "checkPattern(r.pattern, prefix)",
-			New:  "checkPattern(\"a\", \"\")",
+			Old:  "if strings.TrimSpace(r.pattern) == \"\" ||",
+			New:  "if isControl == nil && strings.TrimSpace(r.pattern) == \"\" ||",
 			Test: "taskmw TestWrongRulesAreConstructionErrors",
 		},
 		{

@@ -134,8 +134,8 @@ func mutantsOfJobs() []Mutant {
 		{
 			Name: "refusal: a message without a key looks like any that failed",
 			File: "taskmw/watermillmw/lock.go",
-			Old:  "return fmt.Errorf(\"%w: %w\", ErrKey, err)",
-			New:  "return err",
+			Old:  "return nil, fmt.Errorf(\"%w: %w\", ErrKey, out.Err)",
+			New:  "return nil, out.Err",
 			Test: "taskmw/watermillmw TestTheTable",
 		},
 		{
