@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	shoppb "github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
@@ -79,40 +76,4 @@ func Example() {
 	// the same order:  Aborted
 	// another order:   refunded
 	// the first one:   refunded
-}
-
-// A name from the request and the caller's tenant. Dedup refuses a refund that has
-// succeeded within the last day.
-func ExampleWithMethodFunc() {
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		log.Fatal(err)
-	}
-	order := key.MustParse("{tenant}:order:{id}")
-	name := func(ctx context.Context, req *shoppb.RefundRequest) (string, error) {
-		tenant := metadata.ValueFromIncomingContext(ctx, "x-tenant")
-		if len(tenant) != 1 {
-			return "", fmt.Errorf("%d tenants", len(tenant)) // InvalidArgument
-		}
-		return order.Name(tenant[0], fmt.Sprint(req.GetOrder().GetId()))
-	}
-	guard := grpcmw.UnaryServerInterceptor(locks,
-		grpcmw.WithMethodFunc("/shop.v1.Orders/Refund", name, core.WithDedup(24*time.Hour)))
-
-	// A server would call it like this:
-	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("x-tenant", "acme"))
-	info := &grpc.UnaryServerInfo{FullMethod: "/shop.v1.Orders/Refund"}
-	req := &shoppb.RefundRequest{Order: &shoppb.Order{Id: 42}}
-	for range 2 {
-		_, err := guard(ctx, req, info, func(ctx context.Context, _ any) (any, error) {
-			lease, _ := core.FromContext(ctx)
-			fmt.Println("refunding under", lease.Name())
-			return &shoppb.Reply{}, nil
-		})
-		fmt.Println(status.Code(err))
-	}
-	// Output:
-	// refunding under acme:order:42
-	// OK
-	// AlreadyExists
 }

@@ -52,7 +52,13 @@ func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 }
 
 // WithMethodFunc is [WithMethod] with a function that returns the name to lock, for keys that no
-// template can make. With key.Key of package core/key it makes the same names as other middleware.
+// template can make. With key.Key of package core/key it makes the same names as other middleware:
+//
+//	order := key.MustParse("{tenant}:order:{id}")
+//	name := func(ctx context.Context, req *shoppb.RefundRequest) (string, error) {
+//		return order.Name(tenantOf(ctx), fmt.Sprint(req.GetOrder().GetId()))
+//	}
+//
 // Req is the method's request type, which is checked, or an interface that it implements. If
 // the client sends a stream of requests, a key function is an error.
 //

@@ -48,6 +48,8 @@ func WithType(pattern, key string, opts ...core.Option) Rule {
 // WithTypeFunc is [WithType] with a function that returns the name to lock. Use key.Key's Name, of
 // package core/key, for values that come from outside: it gives different values different names.
 //
+//	orderKey := key.MustParse("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
+//
 // If key returns an error, the handler does not run. An error that matches [core.ErrInvalid] archives
 // the task. Any other error is returned unchanged, so asynq retries the task unless the error wraps
 // asynq.SkipRetry. Observers see the pattern instead of a key template.

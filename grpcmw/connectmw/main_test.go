@@ -22,7 +22,6 @@ type (
 
 const (
 	refund    = "/shop.v1.Orders/Refund"
-	imports   = "/shop.v1.Orders/Import"
 	watch     = "/shop.v1.Orders/Watch"
 	negotiate = "/shop.v1.Orders/Negotiate"
 )

@@ -42,37 +42,6 @@ func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
 	}
 }
 
-func TestAClientStreamHoldsTheLockOfItsHeader(t *testing.T) {
-	t.Parallel()
-	locks, other := locktest.Two(t)
-	h := connect.NewClientStreamHandler(imports, func(ctx context.Context, s *connect.ClientStream[request]) (*connect.Response[reply], error) {
-		n := 0
-		for s.Receive() {
-			if n++; locktest.IsFree(t, other, "order:42") {
-				t.Error("free while the handler runs")
-			}
-		}
-		if n != 2 {
-			t.Errorf("%d messages", n)
-		}
-		return connect.NewResponse(&reply{Text: name(ctx)}), s.Err()
-	}, connectmw.WithLocks(locks, grpcmw.WithMethod(imports, "order:{metadata:x-order|text}")))
-	s := client(serve(t, imports, h), imports).CallClientStream(t.Context())
-	s.RequestHeader().Set("X-Order", "42")
-	for range 2 {
-		if err := s.Send(order(42).Msg); err != nil {
-			t.Fatal(err)
-		}
-	}
-	res, err := s.CloseAndReceive()
-	if err != nil || res.Msg.GetText() != "order:42" {
-		t.Errorf("%v, %v", res, err)
-	}
-	if !locktest.IsFree(t, other, "order:42") {
-		t.Error("held after the call")
-	}
-}
-
 func TestALostStreamEnds(t *testing.T) {
 	t.Parallel()
 	locks, _ := locktest.Two(t)

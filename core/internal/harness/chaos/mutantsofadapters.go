@@ -16,7 +16,7 @@ func mutantsOfTasks() []Mutant {
 			File: "taskmw/outcome.go",
 			Old:  "return fmt.Errorf(\"taskmw: %w: %w\", err, asynq.SkipRetry)",
 			New:  "return fmt.Errorf(\"taskmw: %w\", err)",
-			Test: "taskmw TestTasksWithoutAUsableKeyAreArchived",
+			Test: "taskmw TestTheTable",
 		},
 		{
 			Name: "refusal: a held lock is a task's failure",
