@@ -43,11 +43,6 @@ func name(ctx context.Context) string {
 	return "none"
 }
 
-// protocols are what clients of a Connect service may speak.
-var protocols = map[string][]connect.ClientOption{
-	"Connect": nil, "gRPC": {connect.WithGRPC()}, "gRPCWeb": {connect.WithGRPCWeb()},
-}
-
 // serve serves a handler over HTTP/2, which all kinds of streams need.
 func serve(t *testing.T, procedure string, h http.Handler) *httptest.Server {
 	t.Helper()

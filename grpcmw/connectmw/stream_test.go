@@ -15,33 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestAServerStreamHoldsTheLockOfItsRequest(t *testing.T) {
-	t.Parallel()
-	for protocol, opts := range protocols {
-		t.Run(protocol, func(t *testing.T) {
-			t.Parallel()
-			locks, other := locktest.Two(t)
-			h := connect.NewServerStreamHandler(watch, func(ctx context.Context, req *connect.Request[request], s *connect.ServerStream[reply]) error {
-				if req.Msg.GetOrder().GetId() != 42 {
-					t.Errorf("the handler got %v", req.Msg)
-				}
-				if locktest.IsFree(t, other, "order:42") {
-					t.Error("free while the handler runs")
-				}
-				return s.Send(&reply{Text: name(ctx)})
-			}, connectmw.WithLocks(locks, grpcmw.WithMethod(watch, "order:{order.id}")))
-			s, err := client(serve(t, watch, h), watch, opts...).CallServerStream(t.Context(), order(42))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
-			if !s.Receive() || s.Msg().GetText() != "order:42" || s.Receive() || s.Err() != nil {
-				t.Errorf("%v, %v", s.Msg(), s.Err())
-			}
-		})
-	}
-}
-
 func TestALostStreamEnds(t *testing.T) {
 	t.Parallel()
 	locks, _ := locktest.Two(t)

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/jobtest"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/watermillmw"
@@ -77,7 +76,7 @@ func newRouter(t *testing.T) (router *message.Router, run func()) {
 	}
 	return router, func() {
 		over := make(chan error, 1)
-		go func() { over <- router.Run(context.WithoutCancel(t.Context())) }()
+		go func() { over <- router.Run(t.Context()) }()
 		t.Cleanup(func() {
 			if err := errors.Join(router.Close(), <-over); err != nil {
 				t.Error(err)
@@ -104,12 +103,17 @@ func publish(t *testing.T, pubsub *gochannel.GoChannel) {
 
 func TestDedupIsOfAHandler(t *testing.T) {
 	t.Parallel()
-	lock := watermillmw.Lock(locktest.Memory(t), "order:{id}", core.WithDedup(time.Hour))
+	locks := locktest.Memory(t)
+	lock := watermillmw.Lock(locks, "order:{id}", core.WithDedup(time.Hour))
 	pubsub := newPubSub(t)
 	router, run := newRouter(t)
 	handled := make(chan string, 2)
 	for _, name := range []string{"pay", "ship"} { // each has the message
 		router.AddNoPublisherHandler(name, "orders", pubsub, func(msg *message.Message) error {
+			_, err := locks.TryAcquire(t.Context(), "order:42")
+			if held, ok := errors.AsType[*core.HeldError](err); !ok || !strings.HasSuffix(held.Label, " "+name) {
+				t.Errorf("the holder is not told: %v", err)
+			}
 			handled <- message.HandlerNameFromCtx(msg.Context())
 			return nil
 		}).AddMiddleware(func(next message.HandlerFunc) message.HandlerFunc {
@@ -179,47 +183,5 @@ func TestAMessageWhoseResultIsNotPublishedIsHandledAgain(t *testing.T) {
 	}
 	if id := <-out.published; id != "m-2" {
 		t.Errorf("published %s", id)
-	}
-}
-
-// Two routers, as of two processes, get the same message, as after a rebalance.
-func TestARedeliveredMessageIsHandledOnce(t *testing.T) {
-	t.Parallel()
-	store := memlock.New()
-	other := locktest.Locker(t, store)
-	pubsub := newPubSub(t)
-	handled := make(chan string, 2)
-	acknowledged := make(chan struct{}, 2)
-	for range 2 {
-		router, run := newRouter(t)
-		router.AddNoPublisherHandler("ship", "orders", pubsub, func(msg *message.Message) error {
-			x, _ := core.FromContext(msg.Context())
-			_, err := other.TryAcquire(msg.Context(), x.Name())
-			if held, ok := errors.AsType[*core.HeldError](err); !ok || !strings.HasSuffix(held.Label, " ship") {
-				t.Errorf("the holder is not told: %v", err)
-			}
-			handled <- x.Name()
-			return nil
-		}).AddMiddleware(
-			func(next message.HandlerFunc) message.HandlerFunc {
-				return func(msg *message.Message) ([]*message.Message, error) {
-					produced, err := next(msg)
-					if err != nil {
-						t.Error(err)
-					}
-					acknowledged <- struct{}{}
-					return produced, err
-				}
-			},
-			watermillmw.Lock(locktest.Locker(t, store), "order:{id}", core.WithDedup(time.Hour)),
-		)
-		run()
-	}
-	publish(t, pubsub)
-	for range 2 {
-		<-acknowledged
-	}
-	if n := len(handled); n != 1 || <-handled != "order:42" {
-		t.Errorf("handled %d times", n)
 	}
 }

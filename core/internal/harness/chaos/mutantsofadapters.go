@@ -135,7 +135,7 @@ func mutantsOfTasks() []Mutant {
 			File: "taskmw/middleware.go",
 			Old:  "wait = min(a.rule.Locker().Wait(), patience)",
 			New:  "wait = a.rule.Locker().Wait()",
-			Test: "taskmw TestAConflictIsNoFailureHoweverPatientTheRule",
+			Test: "taskmw TestWaitWaitsAsLongAsTheTasksTimeAllows",
 		},
 		{
 			Name: "refusal: a panic of a key function keeps the name that its task was handed",

@@ -150,7 +150,7 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/watermillmw/lock.go",
 			Old:  "case adapter.Duplicate:\n\t\treturn nil, nil",
 			New:  "case adapter.Duplicate:\n\t\treturn nil, out.Err",
-			Test: "taskmw/watermillmw TestARedeliveredMessageIsHandledOnce",
+			Test: "taskmw/watermillmw TestTheTable",
 		},
 		{
 			Name: "refusal: what one handler has done another one has",
