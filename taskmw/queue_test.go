@@ -133,13 +133,3 @@ func (q *queue) await(t *testing.T, id string, state asynq.TaskState) *asynq.Tas
 	t.Fatalf("the task is not %v: %+v, %v", state, info, err)
 	return nil
 }
-
-// failures is how many failures asynq has counted in the queue.
-func (q *queue) failures(t *testing.T) int {
-	t.Helper()
-	info, err := q.inspect.GetQueueInfo(q.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.FailedTotal
-}

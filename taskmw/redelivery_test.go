@@ -17,21 +17,17 @@ import (
 type deaf struct {
 	exclusive
 	started, finish, ended chan struct{}
-	told                   chan struct{} // closed when the context of the first run has ended
 }
 
 func newDeaf() *deaf {
-	return &deaf{
-		started: make(chan struct{}), finish: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}),
-	}
+	return &deaf{started: make(chan struct{}), finish: make(chan struct{}), ended: make(chan struct{})}
 }
 
 func (d *deaf) handler(t *testing.T) asynq.HandlerFunc {
 	t.Helper()
-	return func(ctx context.Context, _ *asynq.Task) error {
+	return func(context.Context, *asynq.Task) error {
 		defer d.enter(t)()
 		if d.runs.Load() == 1 {
-			context.AfterFunc(ctx, func() { close(d.told) })
 			defer close(d.ended)
 			close(d.started)
 			<-d.finish

@@ -113,24 +113,6 @@ func TestTheDedupScopeIsTheTaskType(t *testing.T) {
 	}
 }
 
-func TestARulesOptionsWinExceptItsLabel(t *testing.T) {
-	t.Parallel()
-	store := locktest.NewBackend()
-	release := hold(t, store, "order:42")
-	<-store.Granted
-	result := make(chan error)
-	mux := muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(time.Minute), core.WithTTL(time.Minute), core.WithLabel("mine")))
-	go func() { result <- mux.ProcessTask(taskContext(t), shipTask()) }()
-	<-store.Refused
-	release()
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
-	if c := <-store.Granted; c.TTL != time.Minute || c.Label != "task:order:ship:" {
-		t.Errorf("claimed with %s and label %q", c.TTL, c.Label)
-	}
-}
-
 func TestConfigureKeepsWhatTheConfigHas(t *testing.T) {
 	t.Parallel()
 	type key struct{}

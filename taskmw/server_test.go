@@ -50,8 +50,8 @@ func TestContendingTaskIsRetriedUntilTheNameIsFree(t *testing.T) {
 	if info := q.await(t, second, asynq.TaskStateCompleted); info.Retried != 0 {
 		t.Errorf("retried %d times", info.Retried)
 	}
-	if n := q.failures(t); n != 0 {
-		t.Errorf("%d failures", n)
+	if all, err := q.inspect.GetQueueInfo(q.name); err != nil || all.FailedTotal != 0 {
+		t.Errorf("failures: %+v, %v", all, err)
 	}
 }
 

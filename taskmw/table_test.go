@@ -32,6 +32,7 @@ func TestTheTable(t *testing.T) {
 			t.Helper()
 			opts := []taskmw.Option{taskmw.WithLogger(slog.New(slog.DiscardHandler))}
 			for _, r := range rules {
+				r.Opts = append([]core.Option{core.WithLabel("mine")}, r.Opts...) // which does nothing
 				if r.Key != "" {
 					opts = append(opts, taskmw.WithType(r.Kind, r.Key, r.Opts...))
 					continue

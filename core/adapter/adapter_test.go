@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -256,6 +257,26 @@ func TestWhatALockInsideSaysIsTheWorksOwn(t *testing.T) {
 			if out.Reason != adapter.Done || out.Own != own || out.Err != nil { //nolint:errorlint // that very error
 				t.Errorf("%v: %+v", own, out)
 			}
+		}
+	}
+}
+
+func TestErrorsOfCoreHaveTheirReason(t *testing.T) {
+	t.Parallel()
+	held, lost := &core.HeldError{Name: "order:42"}, &core.LostError{Name: "order:42"}
+	for _, row := range []struct {
+		err  error
+		want adapter.Reason
+	}{
+		{nil, 0}, {io.EOF, 0}, {context.Canceled, 0},
+		{held, adapter.Held}, {fmt.Errorf("reserve: %w", held), adapter.Held}, {&core.DuplicateError{}, adapter.Duplicate},
+		{core.ErrInvalid, adapter.BadKey}, {core.ErrUnavailable, adapter.Unavailable}, {core.ErrReleased, adapter.Misconfigured},
+		{core.ErrClosed, adapter.Stopping}, {core.ErrDraining, adapter.Stopping},
+		{errors.Join(context.Canceled, core.ErrUnavailable), adapter.Ended}, {errors.Join(context.DeadlineExceeded, core.ErrUnavailable), adapter.Ended},
+		{errors.Join(context.Canceled, lost), adapter.Lost}, {errors.Join(held, lost), adapter.Lost},
+	} {
+		if got := adapter.ReasonOf(row.err); got != row.want {
+			t.Errorf("%v: %s, want %s", row.err, got, row.want)
 		}
 	}
 }

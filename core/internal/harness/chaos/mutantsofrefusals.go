@@ -210,7 +210,7 @@ func mutantsOfAnswers() []Mutant {
 			File: "httpmw/idempotency/idempotency.go",
 			Old:  "case r.Method != http.MethodHead && c.torn():",
 			New:  "case r.Method == \"\" && c.torn():",
-			Test: "httpmw/idempotency TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept",
+			Test: "httpmw/idempotency TestWhatFailedRunsAgain",
 		},
 		{
 			Name: "refusal: a body that was read outside is an empty one",
