@@ -34,13 +34,13 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 				locks, other := locktest.Two(t)
 				release := locktest.Hold(t, other, "order:42")
 				var count atomic.Int32
-				tap := grpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) { // of each attempt that reaches the server
+				counted := grpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) { // of each attempt that reaches the server
 					if count.Add(1) == 3 {
 						release()
 					}
 					return ctx, nil
 				})
-				opts := append([]grpc.ServerOption{tap}, outside...)
+				opts := append([]grpc.ServerOption{counted}, outside...)
 				opts = append(opts, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
 				// A header that is set behind the interceptor must not keep the pushback from working.
 				opts = append(opts, grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {

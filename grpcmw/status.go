@@ -158,7 +158,7 @@ func answerTo(err error) *answer {
 // instead is the answer in place of an error that a handler has returned, nil for none. A status is the handler's own answer, and
 // so is that of an interceptor further in. One that is only wrapped does not count: gRPC would send the whole error's text with it.
 func instead(own error) *answer {
-	if _, outermost := own.(statusError); outermost {
+	if _, outermost := own.(statusError); outermost { //nolint:errorlint // as above
 		return nil
 	}
 	return answerTo(own)

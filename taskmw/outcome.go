@@ -79,7 +79,7 @@ func isFinal(err error) bool {
 }
 
 // unrun tells that a task is finished without a run, and so has not failed. It names no lock and no holder.
-func (a *attempt) unrun(because string) (finished error) { //nolint:unparam // as above
+func (a *attempt) unrun(because string) (finished error) {
 	id, _ := asynq.GetTaskID(a.ctx)
 	queue, _ := asynq.GetQueueName(a.ctx)
 	cmp.Or(a.m.log, slog.Default()).LogAttrs(a.ctx, slog.LevelInfo, "holdfast: task finished without a run",

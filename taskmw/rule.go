@@ -91,12 +91,20 @@ func (r Rule) apply(m *middleware) error {
 	return nil
 }
 
+// checkPattern refuses what no task type can be, or no log.
+func checkPattern(pattern, prefix string) error {
+	isControl := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
+	if strings.TrimSpace(pattern) == "" || strings.Contains(prefix, "*") || strings.ContainsFunc(prefix, isControl) || len(prefix) > 500 {
+		return fmt.Errorf("%w: a pattern is a task type, or a prefix and one * at its end, "+
+			"in at most 500 bytes of UTF-8 without control characters", core.ErrInvalid)
+	}
+	return nil
+}
+
 func (r Rule) compile(l *core.Locker) (*rule, error) {
 	prefix, many := strings.CutSuffix(r.pattern, "*")
-	isControl := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) } // in no task's type, and in no log
-	if strings.TrimSpace(r.pattern) == "" || strings.Contains(prefix, "*") || strings.ContainsFunc(prefix, isControl) || len(prefix) > 500 {
-		return nil, fmt.Errorf("%w: a pattern is a task type, or a prefix and one * at its end, "+
-			"in at most 500 bytes of UTF-8 without control characters", core.ErrInvalid)
+	if err := checkPattern(r.pattern, prefix); err != nil {
+		return nil, err
 	}
 	k, err := r.key()
 	if err != nil {

@@ -22,6 +22,10 @@ func TestALostStreamEnds(t *testing.T) {
 		if _, err := s.Receive(); err != nil {
 			return err
 		}
+		if name(ctx) != "nightly" {
+			t.Error("no lock in the stream's context")
+			return nil
+		}
 		<-ctx.Done()
 		if !errors.Is(context.Cause(ctx), core.ErrLost) {
 			t.Errorf("ended by %v", context.Cause(ctx))

@@ -206,7 +206,7 @@ func several(t *testing.T, f Framework) {
 
 func sources(t *testing.T, f Framework) {
 	req := &testpb.RefundRequest{Note: "42", Receiver: &testpb.RefundRequest_Account{Account: 5}, Order: &testpb.Order{
-		Id: -42, Code: "a:b {c}%", Revision: new(int64(0)), Alias: new("x"), Paid: new(false),
+		Id: -42, Code: "a:b {c}%", Revision: new(int64(0)), Alias: new(" x\x00é"), Paid: new(false),
 		Origin: testpb.Channel_CHANNEL_UNSPECIFIED.Enum(), Urgent: true, Channel: testpb.Channel_CHANNEL_PHONE,
 		Number: 1<<64 - 1, Offset: -7, Hash: 8, Shard: -9, LineItem: 10,
 		Parent: &testpb.Order{Id: 1, Parent: &testpb.Order{Id: 2}},
@@ -221,10 +221,10 @@ func sources(t *testing.T, f Framework) {
 	for key, want := range map[string]string{
 		"{order.id}":                    "-42",
 		"{order.code}":                  "a%3Ab%20%7Bc%7D%25",
-		"{order.revision}":              "0", // optional and set
-		"{order.alias}":                 "x",
-		"{order.paid}":                  "false", // optional and set
-		"{order.origin}":                "0",     // optional and set
+		"{order.revision}":              "0",        // optional and set
+		"{order.alias}":                 "%20x%00é", // as it is
+		"{order.paid}":                  "false",    // optional and set
+		"{order.origin}":                "0",        // optional and set
 		"{order.urgent}":                "true",
 		"{order.channel}":               "2",
 		"{order.number}":                "18446744073709551615",

@@ -77,8 +77,8 @@ func mutantsOfTasks() []Mutant {
 		{
 			Name: "refusal: a pattern of task types is any text",
 			File: "taskmw/rule.go",
-			Old:  "if strings.TrimSpace(r.pattern) == \"\" ||",
-			New:  "if isControl == nil && strings.TrimSpace(r.pattern) == \"\" ||",
+			Old:  "checkPattern(r.pattern, prefix)",
+			New:  "checkPattern(\"a\", \"\")",
 			Test: "taskmw TestWrongRulesAreConstructionErrors",
 		},
 		{

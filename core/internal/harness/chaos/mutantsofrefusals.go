@@ -24,7 +24,7 @@ func mutantsOfConnect() []Mutant {
 			File: "grpcmw/connectmw/interceptor.go",
 			Old:  "next(locked.Context(),",
 			New:  "next(ctx,",
-			Test: "grpcmw/connectmw TestTheTable",
+			Test: "grpcmw/connectmw TestALostStreamEnds",
 		},
 		{
 			Name: "refusal: Connect's stream sends after a loss",
