@@ -19,9 +19,9 @@ func TestTheMostSpecificPatternWinsAndOthersPassThrough(t *testing.T) {
 	t.Parallel()
 	store := locktest.NewBackend()
 	mux := muxOf(succeed, middleware(t, locktest.Locker(t, store),
-		taskmw.WithType("order:*", "by-short-prefix"),
+		taskmw.WithType("order:ship*", "by-long-prefix"),
 		taskmw.WithType("order:ship", "by-exact-type"),
-		taskmw.WithType("order:ship*", "by-long-prefix")))
+		taskmw.WithType("order:*", "by-short-prefix")))
 	for taskType, want := range map[string]string{
 		"order:ship":     "by-exact-type",
 		"order:shipment": "by-long-prefix",
