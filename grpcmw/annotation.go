@@ -36,13 +36,13 @@ import (
 // The options are defaults for the annotated methods: what a rule says itself wins. Giving
 // WithAnnotations twice is an error.
 func WithAnnotations(opts ...core.Option) Option {
-	return optionFunc(func(b *builder) error {
+	return func(b *builder) error {
 		if b.annotated {
-			return fmt.Errorf("grpcmw: WithAnnotations: given twice: %w", core.ErrInvalid)
+			return fmt.Errorf("%w: WithAnnotations is given twice", core.ErrInvalid)
 		}
 		b.annotated, b.defaults = true, opts
 		return nil
-	})
+	}
 }
 
 // read adds the rules that stand beside the methods.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/tap"
 
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
@@ -22,20 +23,6 @@ func retrying(backoff string) grpc.DialOption {
 		"retryableStatusCodes": ["ABORTED"]}}]}`)
 }
 
-// attempts calls each with the number of every attempt that reaches the server.
-func attempts(count *atomic.Int32, each func(n int32)) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			each(count.Add(1))
-			return handler(ctx, req)
-		}),
-		grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			each(count.Add(1))
-			return handler(srv, ss)
-		}),
-	}
-}
-
 // Two Lockers, or two packages of a program, may have interceptors of their own. A stock client ignores a pushback that is there twice.
 func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 	t.Parallel()
@@ -47,12 +34,13 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 				locks, other := locktest.Two(t)
 				release := locktest.Hold(t, other, "order:42")
 				var count atomic.Int32
-				opts := attempts(&count, func(n int32) {
-					if n == 3 { // the lock comes free when the client tries for the third time
+				counted := grpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) { // of each attempt that reaches the server
+					if count.Add(1) == 3 {
 						release()
 					}
+					return ctx, nil
 				})
-				opts = append(opts, outside...)
+				opts := append([]grpc.ServerOption{counted}, outside...)
 				opts = append(opts, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
 				// A header that is set behind the interceptor must not keep the pushback from working.
 				opts = append(opts, grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {

@@ -25,7 +25,7 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 	}{
 		"nil Locker":          {nil, nil, []string{"Locker: nil"}},
 		"zero Locker":         {&core.Locker{}, nil, []string{"Locker"}},
-		"nil option":          {locks, []grpcmw.Option{nil}, []string{"option: nil"}},
+		"nil option":          {locks, []grpcmw.Option{nil}, []string{"nil option"}},
 		"unknown service":     {locks, []grpcmw.Option{grpcmw.WithMethod("/shop.v2.Orders/Refund", "a")}, []string{"/shop.v2.Orders/Refund", "unknown"}},
 		"unknown method":      {locks, []grpcmw.Option{grpcmw.WithMethod("/shop.v1.Orders/Refnud", "a")}, []string{"Refnud", "unknown"}},
 		"no leading slash":    {locks, []grpcmw.Option{grpcmw.WithMethod("shop.v1.Orders/Refund", "a")}, []string{"unknown", "/package.Service/Method"}},
@@ -48,7 +48,7 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"bytes":               {locks, []grpcmw.Option{key("{order.digest}")}, []string{`"digest"`, "bytes"}},
 		"double":              {locks, []grpcmw.Option{key("{order.price}")}, []string{`"price"`, "double"}},
 		"through a scalar":    {locks, []grpcmw.Option{key("{order.id.x}")}, []string{`"id"`, `"x"`}},
-		"annotations twice":   {locks, []grpcmw.Option{grpcmw.WithAnnotations(), grpcmw.WithAnnotations()}, []string{"WithAnnotations: given twice"}},
+		"annotations twice":   {locks, []grpcmw.Option{grpcmw.WithAnnotations(), grpcmw.WithAnnotations()}, []string{"WithAnnotations is given twice"}},
 		"nil core option":     {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", nil)}, []string{refund, "option: nil"}},
 		"nil key function":    {locks, []grpcmw.Option{grpcmw.WithMethodFunc[*testpb.RefundRequest](refund, nil)}, []string{refund, "key function: nil"}},
 		"other request type": {locks, []grpcmw.Option{grpcmw.WithMethodFunc(refund,

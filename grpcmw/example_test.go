@@ -5,114 +5,63 @@ import (
 	"fmt"
 	"log"
 	"net"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	shoppb "github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 )
 
-// refunds is a service whose Refund says when it runs, and runs until it is let go.
+// refunds is a service.
 type refunds struct {
 	shoppb.UnimplementedOrdersServer
-	running, letGo chan struct{}
 }
 
-func (s *refunds) Refund(ctx context.Context, _ *shoppb.RefundRequest) (*shoppb.Reply, error) {
-	s.running <- struct{}{}
-	<-s.letGo
-	return &shoppb.Reply{Text: "refunded"}, ctx.Err()
+func (refunds) Refund(ctx context.Context, _ *shoppb.RefundRequest) (*shoppb.Reply, error) {
+	lease, _ := core.FromContext(ctx)
+	return &shoppb.Reply{Text: "refunded under " + lease.Name()}, ctx.Err()
 }
 
 func Example() {
+	ctx := context.Background()
 	locks, err := core.New(memlock.New()) // redislock.New(rdb), where there is more than one process
 	if err != nil {
 		log.Fatal(err)
 	}
 	srv := grpc.NewServer(grpcmw.ServerOptions(locks,
 		grpcmw.WithMethod("/shop.v1.Orders/Refund", "order:{order.id}"))...)
-	service := &refunds{running: make(chan struct{}, 2), letGo: make(chan struct{})}
-	shoppb.RegisterOrdersServer(srv, service)
+	shoppb.RegisterOrdersServer(srv, refunds{})
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
 	go func() { _ = srv.Serve(lis) }()
-
 	conn, err := grpc.NewClient(lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)
 	}
 	client := shoppb.NewOrdersClient(conn)
-	refund := func(id int64) (*shoppb.Reply, error) {
-		return client.Refund(context.Background(), &shoppb.RefundRequest{Order: &shoppb.Order{Id: id}})
-	}
 
-	first := make(chan *shoppb.Reply)
-	go func() {
-		reply, _ := refund(42)
-		first <- reply
-	}()
-	<-service.running // order 42 is locked
-
-	_, err = refund(42)
-	fmt.Println("the same order: ", status.Code(err))
-
-	close(service.letGo)
-	reply, _ := refund(7)
-	fmt.Println("another order:  ", reply.GetText())
-	fmt.Println("the first one:  ", (<-first).GetText())
+	err = locks.Do(ctx, "order:42", func(ctx context.Context) error { // somebody works on order 42
+		for _, id := range []int64{7, 42} {
+			reply, err := client.Refund(ctx, &shoppb.RefundRequest{Order: &shoppb.Order{Id: id}})
+			fmt.Println(id, reply.GetText(), status.Code(err))
+		}
+		return nil
+	})
+	fmt.Println(err)
 
 	_ = conn.Close()
 	srv.GracefulStop()
-	if err := locks.Close(context.Background()); err != nil {
+	if err := locks.Close(ctx); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// the same order:  Aborted
-	// another order:   refunded
-	// the first one:   refunded
-}
-
-// A name from the request and the caller's tenant. Dedup refuses a refund that has
-// succeeded within the last day.
-func ExampleWithMethodFunc() {
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		log.Fatal(err)
-	}
-	order := key.MustParse("{tenant}:order:{id}")
-	name := func(ctx context.Context, req *shoppb.RefundRequest) (string, error) {
-		tenant := metadata.ValueFromIncomingContext(ctx, "x-tenant")
-		if len(tenant) != 1 {
-			return "", fmt.Errorf("%d tenants", len(tenant)) // InvalidArgument
-		}
-		return order.Name(tenant[0], fmt.Sprint(req.GetOrder().GetId()))
-	}
-	guard := grpcmw.UnaryServerInterceptor(locks,
-		grpcmw.WithMethodFunc("/shop.v1.Orders/Refund", name, core.WithDedup(24*time.Hour)))
-
-	// A server would call it like this:
-	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("x-tenant", "acme"))
-	info := &grpc.UnaryServerInfo{FullMethod: "/shop.v1.Orders/Refund"}
-	req := &shoppb.RefundRequest{Order: &shoppb.Order{Id: 42}}
-	for range 2 {
-		_, err := guard(ctx, req, info, func(ctx context.Context, _ any) (any, error) {
-			lease, _ := core.FromContext(ctx)
-			fmt.Println("refunding under", lease.Name())
-			return &shoppb.Reply{}, nil
-		})
-		fmt.Println(status.Code(err))
-	}
-	// Output:
-	// refunding under acme:order:42
-	// OK
-	// AlreadyExists
+	// 7 refunded under order:7 OK
+	// 42  Aborted
+	// <nil>
 }

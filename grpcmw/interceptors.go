@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
 // Interceptors holds the lock of each method that has a rule around its handler. Make it with [New],
@@ -26,33 +27,21 @@ func New(l *core.Locker, opts ...Option) (*Interceptors, error) {
 }
 
 func newFrom(files *protoregistry.Files, l *core.Locker, opts []Option) (*Interceptors, error) {
-	if _, err := l.With(); err != nil {
-		return nil, fmt.Errorf("grpcmw: %w", err)
-	}
 	b := &builder{locks: l, files: files, rules: make(map[string]*rule)}
-	for _, o := range opts {
-		if o == nil {
-			return nil, fmt.Errorf("grpcmw: option: nil: %w", core.ErrInvalid)
-		}
-		if err := o.apply(b); err != nil {
-			return nil, err
-		}
+	_, err := l.With()
+	if err == nil {
+		err = adapter.Apply(b, opts)
 	}
-	if err := b.read(); err != nil {
-		return nil, err
+	if err == nil {
+		err = b.read()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("grpcmw: %w", err)
 	}
 	for _, r := range b.rules {
 		r.log = b.log // wherever in the list it stands
 	}
 	return &Interceptors{b.rules}, nil
-}
-
-func must(l *core.Locker, opts []Option) *Interceptors {
-	i, err := New(l, opts...)
-	if err != nil {
-		panic(err.Error())
-	}
-	return i
 }
 
 // ServerOptions installs both interceptors after those that the server already has. It panics on
@@ -61,14 +50,14 @@ func must(l *core.Locker, opts []Option) *Interceptors {
 // Put interceptors that authenticate, log or recover before these. Put one that calls SetHeader after
 // them: once a header is sent, standard clients ignore when they should try again.
 func ServerOptions(l *core.Locker, opts ...Option) []grpc.ServerOption {
-	return must(l, opts).ServerOptions()
+	return adapter.Must(New(l, opts...)).ServerOptions()
 }
 
 // UnaryServerInterceptor returns the interceptor for unary methods. It does not see streaming
 // methods, so their rules need [StreamServerInterceptor] too. It panics on rules that cannot work;
 // [New] returns the error.
 func UnaryServerInterceptor(l *core.Locker, opts ...Option) grpc.UnaryServerInterceptor {
-	return must(l, opts).Unary()
+	return adapter.Must(New(l, opts...)).Unary()
 }
 
 // StreamServerInterceptor returns the interceptor for streaming methods. It does not see unary
@@ -77,15 +66,12 @@ func UnaryServerInterceptor(l *core.Locker, opts ...Option) grpc.UnaryServerInte
 //
 // The package documentation says how a locked stream behaves.
 func StreamServerInterceptor(l *core.Locker, opts ...Option) grpc.StreamServerInterceptor {
-	return must(l, opts).Stream()
+	return adapter.Must(New(l, opts...)).Stream()
 }
 
 // ServerOptions is the function [ServerOptions] for existing interceptors.
 func (i *Interceptors) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(i.Unary()),
-		grpc.ChainStreamInterceptor(i.Stream()),
-	}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(i.unary), grpc.ChainStreamInterceptor(i.stream)}
 }
 
 // Methods returns the full names of the locked methods, sorted. Use it for a log, or for a test that
@@ -98,45 +84,23 @@ func (i *Interceptors) Unary() grpc.UnaryServerInterceptor { return i.unary }
 // Stream returns the interceptor for streaming methods.
 func (i *Interceptors) Stream() grpc.StreamServerInterceptor { return i.stream }
 
-func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	r := i.rules[info.FullMethod]
-	var resp any
-	work := func(ctx context.Context) (err error) {
+func (i *Interceptors) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	a, err := i.rules[info.FullMethod].run(ctx, req, func(ctx context.Context) (err error) {
 		resp, err = handler(ctx, req)
 		return err
+	})
+	if a == nil {
+		return resp, err
 	}
-	var answered, told bool
-	var err error
-	if r == nil {
-		err = work(ctx)
-	} else {
-		answered, err = r.run(ctx, req, work)
-	}
-	if answered {
-		resp = nil
-	} else {
-		told, err = own(err)
-	}
-	if md := trailer(err); md != nil && !told {
-		_ = grpc.SetTrailer(ctx, md) // fails only where there is no client to tell
-	}
-	return resp, err
+	_ = grpc.SetTrailer(ctx, a.Trailer()) // fails only where there is no client to tell
+	return nil, a
 }
 
 func (i *Interceptors) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	r := i.rules[info.FullMethod]
-	var answered, told bool
-	var err error
-	if r == nil {
-		err = handler(srv, ss)
-	} else {
-		answered, err = r.serve(srv, ss, handler)
+	a, err := i.rules[info.FullMethod].serve(srv, ss, handler)
+	if a == nil {
+		return err
 	}
-	if !answered {
-		told, err = own(err)
-	}
-	if md := trailer(err); md != nil && !told {
-		ss.SetTrailer(md)
-	}
-	return err
+	ss.SetTrailer(a.Trailer())
+	return a
 }

@@ -27,7 +27,6 @@ const (
 type shop struct {
 	testpb.UnimplementedOrdersServer
 	refund    func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error)
-	quote     func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error)
 	watch     func(*testpb.RefundRequest, grpc.ServerStreamingServer[testpb.Reply]) error
 	negotiate func(grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]) error
 }
@@ -37,7 +36,7 @@ func (s *shop) Refund(ctx context.Context, req *testpb.RefundRequest) (*testpb.R
 }
 
 func (s *shop) Quote(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-	return s.quote(ctx, req)
+	return s.refund(ctx, req)
 }
 
 func (s *shop) Watch(req *testpb.RefundRequest, ss grpc.ServerStreamingServer[testpb.Reply]) error {
@@ -51,17 +50,12 @@ func (s *shop) Negotiate(ss grpc.BidiStreamingServer[testpb.RefundRequest, testp
 // start serves s over loopback TCP until the test ends.
 func start(t testing.TB, s *shop, opts ...grpc.ServerOption) (*grpc.Server, string) {
 	t.Helper()
-	return startService(t, func(srv *grpc.Server) { testpb.RegisterOrdersServer(srv, s) }, opts...)
-}
-
-func startService(t testing.TB, register func(*grpc.Server), opts ...grpc.ServerOption) (*grpc.Server, string) {
-	t.Helper()
 	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := grpc.NewServer(append([]grpc.ServerOption{grpc.WaitForHandlers(true)}, opts...)...)
-	register(srv)
+	testpb.RegisterOrdersServer(srv, s)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
 	t.Cleanup(func() {
@@ -75,17 +69,12 @@ func startService(t testing.TB, register func(*grpc.Server), opts ...grpc.Server
 
 func dial(t testing.TB, addr string, opts ...grpc.DialOption) testpb.OrdersClient {
 	t.Helper()
-	return testpb.NewOrdersClient(connect(t, addr, opts...))
-}
-
-func connect(t testing.TB, addr string, opts ...grpc.DialOption) *grpc.ClientConn {
-	t.Helper()
 	conn, err := grpc.NewClient(addr, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return testpb.NewOrdersClient(conn)
 }
 
 // serve is start and dial for tests that need no more.

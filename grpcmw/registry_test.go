@@ -3,6 +3,7 @@ package grpcmw_test
 import (
 	"testing"
 
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -18,26 +19,21 @@ import (
 // would fail every other test.
 func private(t testing.TB, methods map[string]*descriptorpb.MethodOptions) *protoregistry.Files {
 	t.Helper()
-	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type) *descriptorpb.FieldDescriptorProto {
-		return &descriptorpb.FieldDescriptorProto{
-			Name: new(name), Number: new(number), Type: &kind,
-			Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
-		}
+	described := new(descriptorpb.FileDescriptorProto)
+	err := prototext.Unmarshal([]byte(`name: "private.proto" package: "private.v1" syntax: "proto3" service { name: "Things" }
+		message_type { name: "Thing"
+			field { name: "id" number: 1 type: TYPE_INT64 label: LABEL_OPTIONAL }
+			field { name: "price" number: 2 type: TYPE_DOUBLE label: LABEL_OPTIONAL } }`), described)
+	if err != nil {
+		t.Fatal(err)
 	}
-	service := &descriptorpb.ServiceDescriptorProto{Name: new("Things")}
+	service := described.GetService()[0]
 	for name, opts := range methods {
 		service.Method = append(service.Method, &descriptorpb.MethodDescriptorProto{
 			Name: new(name), InputType: new(".private.v1.Thing"), OutputType: new(".private.v1.Thing"), Options: opts,
 		})
 	}
-	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name: new("private.proto"), Package: new("private.v1"), Syntax: new("proto3"),
-		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Thing"), Field: []*descriptorpb.FieldDescriptorProto{
-			field("id", 1, descriptorpb.FieldDescriptorProto_TYPE_INT64),
-			field("price", 2, descriptorpb.FieldDescriptorProto_TYPE_DOUBLE),
-		}}},
-		Service: []*descriptorpb.ServiceDescriptorProto{service},
-	}, nil)
+	file, err := protodesc.NewFile(described, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,11 +19,7 @@ import (
 )
 
 // Option configures the interceptors.
-type Option interface{ apply(*builder) error }
-
-type optionFunc func(*builder) error
-
-func (f optionFunc) apply(b *builder) error { return f(b) }
+type Option func(*builder) error
 
 // builder is what the options build.
 type builder struct {
@@ -50,13 +46,19 @@ type builder struct {
 // method as the scope of WithDedup. There is no limit for how long a handler may hold the lock. With
 // dedup, a method is done when its handler has returned no error.
 func WithMethod(fullMethod, key string, opts ...core.Option) Option {
-	return optionFunc(func(b *builder) error {
+	return func(b *builder) error {
 		return b.list(fullMethod, func(m protoreflect.MethodDescriptor) error { return b.add(m, key, opts) })
-	})
+	}
 }
 
 // WithMethodFunc is [WithMethod] with a function that returns the name to lock, for keys that no
-// template can make. With key.Key of package core/key it makes the same names as other middleware.
+// template can make. With key.Key of package core/key it makes the same names as other middleware:
+//
+//	order := key.MustParse("{tenant}:order:{id}")
+//	name := func(ctx context.Context, req *shoppb.RefundRequest) (string, error) {
+//		return order.Name(tenantOf(ctx), fmt.Sprint(req.GetOrder().GetId()))
+//	}
+//
 // Req is the method's request type, which is checked, or an interface that it implements. If
 // the client sends a stream of requests, a key function is an error.
 //
@@ -64,7 +66,7 @@ func WithMethod(fullMethod, key string, opts ...core.Option) Option {
 // Any other error, one that says OK, and a name that core refuses, becomes InvalidArgument without its text. Observers
 // see the full method instead of a template.
 func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.Context, req Req) (string, error), opts ...core.Option) Option {
-	return optionFunc(func(b *builder) error {
+	return func(b *builder) error {
 		return b.list(fullMethod, func(m protoreflect.MethodDescriptor) error {
 			var zero Req
 			if key == nil {
@@ -87,7 +89,7 @@ func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.C
 			}
 			return b.addKey(m, k, true, opts)
 		})
-	})
+	}
 }
 
 // WithLogger sets the logger that gets one line for each method whose requests fail through the
@@ -95,10 +97,10 @@ func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.C
 // the method's type. For nil, the default, it is slog.Default() at that time. If it is given twice,
 // the last one wins. To log what happens to leases, use core.WithLogger.
 func WithLogger(log *slog.Logger) Option {
-	return optionFunc(func(b *builder) error {
+	return func(b *builder) error {
 		b.log = log
 		return nil
-	})
+	}
 }
 
 func (b *builder) list(full string, add func(protoreflect.MethodDescriptor) error) error {
@@ -118,9 +120,9 @@ func wrong(method string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, core.ErrInvalid):
-		return fmt.Errorf("grpcmw: method %q: %w", method, err)
+		return fmt.Errorf("method %q: %w", method, err)
 	default:
-		return fmt.Errorf("grpcmw: method %q: %w: %w", method, core.ErrInvalid, err)
+		return fmt.Errorf("method %q: %w: %w", method, core.ErrInvalid, err)
 	}
 }
 
@@ -166,12 +168,16 @@ func (b *builder) addKey(m protoreflect.MethodDescriptor, k adapter.Key[any], fr
 	return nil
 }
 
-// run runs work under the locks that req names. It says whether the error is the interceptor's own
-// answer, and not what work has returned.
-func (r *rule) run(ctx context.Context, req any, work func(context.Context) error) (answered bool, err error) {
+// run runs work under the locks that req names, without any if there is no rule. It returns the interceptor's own answer, nil if the
+// client gets what work has returned.
+func (r *rule) run(ctx context.Context, req any, work func(context.Context) error) (a *answer, own error) {
+	if r == nil {
+		own = work(ctx)
+		return instead(own), own
+	}
 	out := r.Run(ctx, req, work)
 	if out.Reason == adapter.Done {
-		return false, out.Own
+		return instead(out.Own), out.Own
 	}
 	if out.Reason == adapter.Misconfigured { // the program is at fault, and not the request
 		r.logged.Do(func() {
@@ -179,7 +185,7 @@ func (r *rule) run(ctx context.Context, req any, work func(context.Context) erro
 				slog.String("method", r.method), slog.String("key", r.key), slog.Any("error", out.Err))
 		})
 	}
-	return true, refusalOf(out)
+	return refusalOf(out), nil
 }
 
 // requestOf is the Go type of a method's request: that of the generated code, if it is linked in.

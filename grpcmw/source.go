@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/metadata"
@@ -71,9 +70,10 @@ func fieldSource(input protoreflect.MessageDescriptor, path string) (adapter.Sou
 		in = fd.Message()
 	}
 	leaf := way[len(way)-1]
-	format := formatOf(leaf.Kind())
-	if format == nil {
+	switch leaf.Kind() {
+	case protoreflect.BytesKind, protoreflect.FloatKind, protoreflect.DoubleKind, protoreflect.MessageKind, protoreflect.GroupKind:
 		return none, fmt.Errorf("field %q is of kind %s: only string, integer, bool and enum fields name a lock", leaf.Name(), leaf.Kind())
+	default:
 	}
 	way = way[:len(way)-1]
 	return adapter.Typed(func(_ context.Context, req any) (string, error) {
@@ -88,7 +88,7 @@ func fieldSource(input protoreflect.MessageDescriptor, path string) (adapter.Sou
 		if !msg.Has(leaf) { // 0 and false too, where the field has no presence
 			return "", nil
 		}
-		return format(msg.Get(leaf)), nil
+		return msg.Get(leaf).String(), nil // of an enum its number: a server may not know the value yet
 	}), nil
 }
 
@@ -104,24 +104,4 @@ func field(in protoreflect.MessageDescriptor, name string) (protoreflect.FieldDe
 		return nil, fmt.Errorf("field %q is a list or a map", name)
 	}
 	return fd, nil
-}
-
-// formatOf returns nil for kinds that name no lock. Enums are numbers: a name would differ
-// between a server that knows the value and one that does not know it yet.
-func formatOf(k protoreflect.Kind) func(protoreflect.Value) string {
-	switch k {
-	case protoreflect.StringKind:
-		return protoreflect.Value.String
-	case protoreflect.BoolKind:
-		return func(v protoreflect.Value) string { return strconv.FormatBool(v.Bool()) }
-	case protoreflect.EnumKind:
-		return func(v protoreflect.Value) string { return strconv.Itoa(int(v.Enum())) }
-	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind,
-		protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
-		return func(v protoreflect.Value) string { return strconv.FormatInt(v.Int(), 10) }
-	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind, protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		return func(v protoreflect.Value) string { return strconv.FormatUint(v.Uint(), 10) }
-	default:
-		return nil
-	}
 }

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
@@ -53,6 +52,7 @@ var rows = map[adapter.Reason]row{
 	adapter.Misconfigured: {codes.Internal, "a lock cannot be taken as the server's rules say", ""},
 	adapter.Unavailable:   {codes.Unavailable, "the lock service did not answer", ReasonUnavailable},
 	adapter.Stopping:      {codes.Unavailable, "the server is about to stop", ReasonUnavailable},
+	adapter.Ended:         {codes.Canceled, "the request ended before the lock was held", ""},
 	adapter.Lost:          {codes.Aborted, "a lock was lost while the request ran", ReasonLost},
 }
 
@@ -64,14 +64,13 @@ type answer struct {
 	cause    error
 }
 
-func (a *answer) Error() string              { return a.status.String() }
+func (a *answer) Error() string              { return a.status.Message() }
 func (a *answer) GRPCStatus() *status.Status { return a.status }
 func (a *answer) Unwrap() error              { return a.cause }
 
-// trailer returns what goes to the client beside err, nil for nothing.
-func trailer(err error) metadata.MD {
-	a, ok := errors.AsType[*answer](err)
-	if !ok || a.pushback == "" {
+// Trailer is what goes to the client beside the status. Package connectmw looks for it.
+func (a *answer) Trailer() metadata.MD {
+	if a.pushback == "" {
 		return nil
 	}
 	return metadata.Pairs(pushbackKey, a.pushback)
@@ -79,7 +78,7 @@ func trailer(err error) metadata.MD {
 
 // refusalOf is what becomes of a request whose handler did not run, or lost its lock. An error of a key function that is a
 // status already is the service's own, as a handler's is; but it is no success, whatever it says.
-func refusalOf(out adapter.Outcome) error {
+func refusalOf(out adapter.Outcome) *answer {
 	reason, cause := out.Reason, out.Err
 	if reason == adapter.Lost { // part of the work may be done
 		return newAnswer(reason, out.Join(), "")
@@ -112,13 +111,9 @@ func refusalOf(out adapter.Outcome) error {
 // newAnswer makes the answer of a reason, with its own text if there is none. Clients must not repeat the request by themselves,
 // unless the pushback is changed.
 func newAnswer(reason adapter.Reason, cause error, text string, details ...protoadapt.MessageV1) *answer {
-	r, ok := rows[reason]
-	switch {
-	case ok:
-	case errors.Is(cause, context.DeadlineExceeded):
-		r = row{codes.DeadlineExceeded, "the deadline passed before the lock was held", ""}
-	default:
-		r = row{codes.Canceled, "the request was canceled before the lock was held", ""}
+	r := rows[reason]
+	if reason == adapter.Ended && errors.Is(cause, context.DeadlineExceeded) {
+		r.code = codes.DeadlineExceeded
 	}
 	if r.reason != "" {
 		details = append([]protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: r.reason, Domain: Domain}}, details...)
@@ -151,55 +146,33 @@ func StatusFor(err error) *status.Status {
 	return nil
 }
 
-var reasons = map[core.Kind]adapter.Reason{
-	core.KindLost: adapter.Lost, core.KindHeld: adapter.Held, core.KindDuplicate: adapter.Duplicate, core.KindInvalid: adapter.BadKey,
-	core.KindUnavailable: adapter.Unavailable, core.KindClosed: adapter.Stopping, core.KindEnded: adapter.Ended,
-	core.KindReleased: adapter.Misconfigured,
-}
-
 // answerTo is the answer to an error of core that came out of a handler, nil for other errors. A stock client knows only the
 // code, so the pushback tells it to stop.
 func answerTo(err error) *answer {
-	reason, ok := reasons[core.KindOf(err)]
-	if errors.Is(err, core.ErrDraining) {
-		reason, ok = adapter.Stopping, true
+	if reason := adapter.ReasonOf(err); reason != 0 {
+		return newAnswer(reason, err, "")
 	}
-	if !ok {
+	return nil
+}
+
+// instead is the answer in place of an error that a handler has returned, nil for none. A status is the handler's own answer, and
+// so is that of an interceptor further in. One that is only wrapped does not count: gRPC would send the whole error's text with it.
+func instead(own error) *answer {
+	if _, outermost := own.(statusError); outermost { //nolint:errorlint // as above
 		return nil
 	}
-	return newAnswer(reason, err, "")
+	return answerTo(own)
 }
 
-// own is what becomes of an error that a handler has returned. A status is the handler's own answer.
-// One that is only wrapped does not count: gRPC would send the whole error's text with it. told says that it is the answer of an
-// interceptor further in, which has set its trailer.
-func own(err error) (told bool, _ error) {
-	if _, told = err.(*answer); told { //nolint:errorlint // as above
-		return true, err
-	}
-	if _, outermost := err.(withStatus); outermost {
-		return false, err
-	}
-	if a := answerTo(err); a != nil {
-		return false, a
-	}
-	return false, err
-}
-
-// withStatus is what gRPC takes for a status.
-type withStatus interface{ GRPCStatus() *status.Status }
-
+// statusError is what gRPC takes for a status.
 type statusError interface {
 	error
-	withStatus
+	GRPCStatus() *status.Status
 }
 
 // ReasonOf is what a status that a client got says of a lock: one of the constants, such as [ReasonHeld], "" for none. With
 // [ReasonKeyInvalid], the status' BadRequest says which value is missing or invalid.
 func ReasonOf(err error) string {
-	if err == nil {
-		return ""
-	}
 	for _, d := range status.Convert(err).Details() {
 		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == Domain {
 			return i.GetReason()

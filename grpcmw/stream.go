@@ -20,14 +20,14 @@ var errNoMessage = adapter.Outcome{Reason: adapter.BadKey, Err: errors.New("the 
 
 // serve runs the handler of a stream under the lock. If a name needs the request, which is the one
 // message of a server stream, it is received first, and handed on to the handler.
-func (r *rule) serve(srv any, ss grpc.ServerStream, handler grpc.StreamHandler) (answered bool, err error) {
+func (r *rule) serve(srv any, ss grpc.ServerStream, handler grpc.StreamHandler) (a *answer, own error) {
 	var first proto.Message
-	if r.request != nil {
+	if r != nil && r.request != nil {
 		first = r.request.New().Interface()
 		if err := ss.RecvMsg(first); errors.Is(err, io.EOF) {
-			return true, refusalOf(errNoMessage)
+			return refusalOf(errNoMessage), nil
 		} else if err != nil {
-			return true, err
+			return nil, err
 		}
 	}
 	return r.run(ss.Context(), first, func(ctx context.Context) error {
@@ -63,7 +63,7 @@ func (s *stream) RecvMsg(m any) error {
 func (s *stream) hand(m any) error {
 	msg, ok := m.(proto.Message)
 	if !ok || msg.ProtoReflect().Descriptor() != s.first.ProtoReflect().Descriptor() { // one of the same name may be another
-		return status.Error(codes.Internal, "RecvMsg: the message is not of the type that the method has")
+		return &answer{status: status.New(codes.Internal, "RecvMsg: the message is not of the type that the method has")}
 	}
 	proto.Reset(msg)
 	proto.Merge(msg, s.first)

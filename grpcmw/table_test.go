@@ -64,9 +64,6 @@ func handled(work func(ctx context.Context, req *testpb.RefundRequest) error) *s
 		refund: func(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
 			return &testpb.Reply{Text: "reply"}, work(ctx, req)
 		},
-		quote: func(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-			return &testpb.Reply{Text: "reply"}, work(ctx, req)
-		},
 		watch:     func(req *testpb.RefundRequest, ss watchServer) error { return work(ss.Context(), req) },
 		negotiate: func(ss negotiateServer) error { return work(ss.Context(), nil) },
 	}
@@ -141,54 +138,27 @@ func TestAHandlerRunsUnderTheLockOfItsRequest(t *testing.T) {
 	t.Parallel()
 	full := rpctest.Order()
 	full.Note = "note"
-	for name, row := range map[string]struct {
-		own  func() error // of the handler
-		code codes.Code
-	}{
-		"that returns": {func() error { return nil }, codes.OK},
-		"that panics":  {func() error { panic("boom") }, codes.Internal},
-	} {
-		for what, call := range rpctest.Ways() {
-			t.Run(name+", "+what, func(t *testing.T) {
-				t.Parallel()
-				locks, other := locktest.Two(t)
-				ran := make(chan context.Context, 1)
-				client := serve(t, handled(func(ctx context.Context, req *testpb.RefundRequest) error {
-					x, ok := core.FromContext(ctx)
-					if !ok || x.Name() != "order:42" || locktest.IsFree(t, other, "order:42") || !proto.Equal(req, full) {
-						t.Errorf("lease %v, request %v", x, req)
-					}
-					if err := locks.Do(ctx, "order:42", func(context.Context) error { return nil }, core.WithWait(0)); err != nil {
-						t.Errorf("it cannot enter its own lock again: %v", err)
-					}
-					ran <- ctx
-					return row.own()
-				}), append(recoverer(), grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)...)
-				_, err := call(t.Context(), client, full)
-				rpctest.WantStatus(t, err, row.code, "")
-				<-(<-ran).Done()
-				locktest.ComesFree(t, other, "order:42")
-			})
-		}
-	}
-}
-
-// recoverer turns the panic of a handler into a status, outside of the lock.
-func recoverer() []grpc.ServerOption {
-	recoverTo := func(err *error) {
-		if v := recover(); v == "boom" {
-			*err = status.Error(codes.Internal, "panic")
-		}
-	}
-	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
-			defer recoverTo(&err)
-			return handler(ctx, req)
-		}),
-		grpc.ChainStreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-			defer recoverTo(&err)
-			return handler(srv, ss)
-		}),
+	for what, call := range rpctest.Ways() {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			locks, other := locktest.Two(t)
+			ran := make(chan context.Context, 1)
+			client := serve(t, handled(func(ctx context.Context, req *testpb.RefundRequest) error {
+				x, ok := core.FromContext(ctx)
+				if !ok || x.Name() != "order:42" || locktest.IsFree(t, other, "order:42") || !proto.Equal(req, full) {
+					t.Errorf("lease %v, request %v", x, req)
+				}
+				if err := locks.Do(ctx, "order:42", func(context.Context) error { return nil }, core.WithWait(0)); err != nil {
+					t.Errorf("it cannot enter its own lock again: %v", err)
+				}
+				ran <- ctx
+				return nil
+			}), grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
+			_, err := call(t.Context(), client, full)
+			rpctest.WantStatus(t, err, codes.OK, "")
+			<-(<-ran).Done()
+			locktest.ComesFree(t, other, "order:42")
+		})
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 	"github.com/holdfast-go/holdfast/internal/locktest"
@@ -68,14 +67,5 @@ func TestADecodersErrorIsTheProblems(t *testing.T) {
 	}
 	if _, err := httpmw.NewBind(httpmw.Config{Locker: locktest.Memory(t), Key: "order:{OrderID}"}, nil, func(http.ResponseWriter, *http.Request, *payment) {}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("no decoder: %v", err)
-	}
-}
-
-func TestJSONReadsNoMoreThanItsLimit(t *testing.T) {
-	t.Parallel()
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat(" ", 3<<20)))
-	r.Header.Set("Content-Type", "application/json")
-	if _, err := httpmw.JSON[payment](r); !errors.Is(err, key.ErrTooLarge) {
-		t.Error(err)
 	}
 }

@@ -54,11 +54,8 @@ func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		h.Del(name)
 	}
 	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.FormatInt(seconds(p.RetryAfter), 10))
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds()))))
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(body) // it fails if the client has gone
 }
-
-// seconds rounds up.
-func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }

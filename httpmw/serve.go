@@ -55,19 +55,11 @@ func (r *request) Operation() rule.Operation {
 // {name:regexp}.
 var wildcard = regexp.MustCompile(`\{([^{}:.$]+)(?:\.{3})?(?::|\})`)
 
-// Params implements rule.Request.
-func (r *request) Params() []string {
-	var names []string
-	for _, m := range wildcard.FindAllStringSubmatch(r.R.Pattern, -1) {
-		names = append(names, m[1])
-	}
-	return names
-}
-
 // Param implements rule.Request.
 func (r *request) Param(name string) (string, error) {
 	v := r.R.PathValue(name)
-	if v == "" && !slices.Contains(r.Params(), name) {
+	is := func(m []string) bool { return m[1] == name }
+	if v == "" && !slices.ContainsFunc(wildcard.FindAllStringSubmatch(r.R.Pattern, -1), is) {
 		return "", rule.ErrRoute
 	}
 	return r.Unescaped(v)

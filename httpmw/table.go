@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
@@ -123,12 +122,8 @@ func ProblemFor(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	reason, ok := map[core.Kind]adapter.Reason{
-		core.KindHeld: adapter.Held, core.KindDuplicate: adapter.Duplicate, core.KindInvalid: adapter.BadKey, core.KindLost: adapter.Lost,
-		core.KindEnded: adapter.Ended, core.KindUnavailable: adapter.Unavailable, core.KindClosed: adapter.Stopping,
-	}[core.KindOf(err)]
-	if !ok {
-		return nil
+	if reason := adapter.ReasonOf(err); reason != 0 && reason != adapter.Misconfigured { // which is a lease that was released: no row says it
+		return table[reason].problem(err, true)
 	}
-	return table[reason].problem(err, true)
+	return nil
 }

@@ -24,12 +24,9 @@ type Action uint8
 
 const (
 	// Retry leaves the task to asynq, which tries again in 5 s ± 20%; see [WithConflictDelay]. It is
-	// the default.
+	// the default. With core.WithWait(core.WaitForever), the task first waits in its worker as long as its own time allows:
+	// asynq.Timeout must cover waiting and work.
 	Retry Action = iota
-
-	// Wait waits for the name as long as the task's own time allows, and then retries. A worker is
-	// busy meanwhile. asynq.Timeout must cover waiting and work. core.WithWait has no effect.
-	Wait
 
 	// Skip finishes the task without running it if another task of the same type, with another ID,
 	// holds the name. Any other holder does different work. The task is then retried, as with Retry.
@@ -45,19 +42,12 @@ const (
 	// which begins after the last of them was delivered. They share the fate of that task, including
 	// its retries and its archive. A task that [Enqueue] has sent runs in any case.
 	//
-	// The waiting task keeps a worker busy, as under Wait. Package coalesce of core says what it costs, and
+	// The waiting task keeps a worker busy, as long as its own time allows. Package coalesce of core says what it costs, and
 	// has the same for requests. With several keys it is an error,
 	// as for Skip. With [core.WithDedup] it is one too, because the first run's marker would finish
 	// the waiting task.
 	Coalesce
 )
-
-func (a Action) String() string {
-	if a > Coalesce {
-		return fmt.Sprintf("Action(%d)", uint8(a))
-	}
-	return [...]string{"Retry", "Wait", "Skip", "Coalesce"}[a]
-}
 
 // isTwin says whether another task of the same type holds the name, for a rule with Skip.
 func (a *attempt) isTwin(err error) bool {
@@ -93,11 +83,6 @@ func part(s, special string) string {
 	return short
 }
 
-const (
-	maxMargin  = 250 * time.Millisecond
-	longBudget = 365 * 24 * time.Hour
-)
-
 // budget is how long to wait. It ends a little before the task's time does: once that is
 // over, asynq does not listen any more, and archives the task without saying why. A handler
 // that gets the name with so little time left could not finish.
@@ -107,10 +92,10 @@ func budget(ctx context.Context) time.Duration {
 		return core.WaitForever
 	}
 	left := time.Until(deadline)
-	switch wait := left - min(maxMargin, left/10); {
+	switch wait := left - min(250*time.Millisecond, left/10); {
 	case wait < time.Millisecond:
 		return 0
-	case wait > longBudget:
+	case wait > 365*24*time.Hour:
 		return core.WaitForever
 	default:
 		return wait

@@ -165,7 +165,7 @@ func TestKilledWorkersTaskIsRunAgainWithoutOverlap(t *testing.T) {
 			t.Error("without the lock")
 		}
 		return nil
-	}, own, taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
+	}, own, middleware(t, locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
 	if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 1 {
 		t.Errorf("retried %d times", info.Retried)
 	}
@@ -183,6 +183,6 @@ func TestKilledAfterItsWorkATaskIsNotRunAgainInsideTheDedupWindow(t *testing.T) 
 	v.begun(t)
 	v.kill()
 	q.expire(t, id)
-	q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
+	q.serve(t, q.quick(), muxOf(mustNotRun(t), middleware(t, locktest.Locker(t, q.store()), rule(taskmw.Retry, time.Hour))))
 	q.await(t, id, asynq.TaskStateCompleted)
 }

@@ -2,14 +2,12 @@ package taskmw_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -42,37 +40,5 @@ func Example() {
 	// Output:
 	// shipping under order:42
 	// <nil>
-	// <nil>
-}
-
-func ExampleWithTypeFunc() {
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = locks.Close(context.Background()) }()
-
-	orderKey := key.MustParse("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
-	byOrder := func(_ context.Context, t *asynq.Task) (string, error) {
-		var order struct{ Tenant, ID string }
-		if err := json.Unmarshal(t.Payload(), &order); err != nil {
-			return "", fmt.Errorf("%w: %w", err, asynq.SkipRetry) // another attempt would not help
-		}
-		return orderKey.Name(order.Tenant, order.ID)
-	}
-	var cfg asynq.Config
-	taskmw.Configure(&cfg)
-	mux := asynq.NewServeMux()
-	mux.Use(taskmw.Middleware(locks, taskmw.WithTypeFunc("order:*", byOrder)))
-	mux.HandleFunc("order:", func(ctx context.Context, _ *asynq.Task) error {
-		lease, _ := core.FromContext(ctx)
-		fmt.Println(lease.Name())
-		return nil
-	})
-
-	task := asynq.NewTask("order:ship", []byte(`{"tenant":"eu:acme","id":"42"}`))
-	fmt.Println(mux.ProcessTask(cfg.BaseContext(), task))
-	// Output:
-	// order:eu%3Aacme:42
 	// <nil>
 }

@@ -93,46 +93,30 @@ func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
 	}
 }
 
-func TestATaskGoesOnUnderItsHandoffWhateverItsAction(t *testing.T) {
+func TestATaskGoesOnUnderItsHandoffWithAnyActionAndWithoutARule(t *testing.T) {
 	t.Parallel()
-	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Wait, taskmw.Skip, taskmw.Coalesce} {
-		t.Run(action.String(), func(t *testing.T) {
+	for name, r := range map[string]taskmw.Option{
+		"retry": rule(taskmw.Retry, 0), "skip": rule(taskmw.Skip, 0), "coalesce": rule(taskmw.Coalesce, 0), "none": taskmw.WithType("other:*", "x"),
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			locks, ran := locktest.Locker(t, q.store()), make(chan struct{}, 1)
-			id := q.handOver(t, locks, shipTask(), asynq.MaxRetry(0))
-			q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
+			locks, names := locktest.Locker(t, q.store()), make(chan string, 2)
+			task := asynq.NewTaskWithHeaders("order:ship", shipTask().Payload(), map[string]string{"x": "kept"})
+			id := q.handOver(t, locks, task, asynq.MaxRetry(0))
+			q.serve(t, q.quick(), muxOf(func(ctx context.Context, task *asynq.Task) error {
+				x, _ := core.FromContext(ctx)
+				names <- x.Name() + " " + task.Headers()["x"]
 				isHeld(t, locks)
-				ran <- struct{}{}
 				return nil
-			}, taskmw.Middleware(locktest.Locker(t, q.store()), rule(action, 0))))
+			}, middleware(t, locktest.Locker(t, q.store()), r)))
 			q.await(t, id, asynq.TaskStateCompleted)
-			if len(ran) != 1 {
-				t.Error("it did not run")
+			if got := <-names; got != "order:42 kept" || len(names) > 0 || len(task.Headers()) != 1 {
+				t.Errorf("ran under %q; headers %v", got, task.Headers())
 			}
 			mustBeFree(t, q)
 		})
 	}
-}
-
-func TestATaskWithoutARuleRunsUnderItsHandoff(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	locks := locktest.Locker(t, q.store())
-	names := make(chan string, 1)
-	q.serve(t, q.quick(), muxOf(func(ctx context.Context, task *asynq.Task) error {
-		if x, ok := core.FromContext(ctx); ok {
-			names <- x.Name() + " " + task.Headers()["x"]
-		}
-		isHeld(t, locks)
-		return nil
-	}, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	task := asynq.NewTaskWithHeaders("other:index", nil, map[string]string{"x": "kept"})
-	q.await(t, q.handOver(t, locks, task), asynq.TaskStateCompleted)
-	if got := <-names; got != "order:42 kept" || len(task.Headers()) != 1 {
-		t.Errorf("ran under %q; headers %v", got, task.Headers())
-	}
-	mustBeFree(t, q)
 }
 
 func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
@@ -187,7 +171,7 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
-			q.serve(t, q.quick(), muxOf(mustNotRun(t), taskmw.Middleware(locktest.Locker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
+			q.serve(t, q.quick(), muxOf(mustNotRun(t), middleware(t, locktest.Locker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
 			locks := locktest.Locker(t, q.store())
 			q.await(t, q.handOver(t, locks, shipTask(), asynq.MaxRetry(0), asynq.Timeout(time.Second)), asynq.TaskStateArchived)
 			locktest.ComesFree(t, locks, "order:42") // asynq is first if the time is over

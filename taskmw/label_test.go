@@ -3,11 +3,8 @@ package taskmw
 import (
 	"strings"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -44,20 +41,4 @@ func TestOddTypesAndIDsMakeAcceptableDistinctLabels(t *testing.T) {
 	if err := l.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-}
-
-func FuzzLabel(f *testing.F) {
-	for _, s := range oddTexts {
-		f.Add(s, "id", s, "id")
-		f.Add("type", s, "typ", "e:"+s)
-	}
-	f.Fuzz(func(t *testing.T, type1, id1, type2, id2 string) {
-		a, b := label(type1, id1), label(type2, id2)
-		if (a == b) != (type1 == type2 && id1 == id2) {
-			t.Errorf("labels %q and %q", a, b)
-		}
-		if len(a) > driver.MaxLabel || !utf8.ValidString(a) || strings.ContainsFunc(a, unicode.IsControl) {
-			t.Errorf("core does not take the label %q", a)
-		}
-	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/coalesce"
 )
 
-// Option configures the middleware: a [Rule], or [WithLogger].
+// Option configures the middleware: a [Rule], [WithConflictDelay] or [WithLogger].
 type Option interface{ apply(*middleware) error }
 
 type optionFunc func(*middleware) error
@@ -24,11 +24,11 @@ func (f optionFunc) apply(m *middleware) error { return f(m) }
 
 // middleware is a checked and compiled set of rules.
 type middleware struct {
-	locks    *core.Locker
-	exact    map[string]*rule
-	prefixes []*rule // longest first
-	handed   *rule   // for tasks that have none, and come with a hand-off
-	log      *slog.Logger
+	locks  *core.Locker
+	rules  []*rule
+	handed *rule // for tasks that have none, and come with a hand-off
+	delay  time.Duration
+	log    *slog.Logger
 }
 
 // New returns the middleware for asynq's ServeMux.Use. A task passes through unchanged if no rule matches it and
@@ -37,7 +37,7 @@ type middleware struct {
 // New returns an error that matches [core.ErrInvalid] for a nil Locker, a pattern that is given twice, a key that
 // cannot be parsed or has an unknown source, and options that cannot work.
 func New(l *core.Locker, opts ...Option) (asynq.MiddlewareFunc, error) {
-	m := &middleware{locks: l, exact: make(map[string]*rule)}
+	m := &middleware{locks: l, delay: 5 * time.Second}
 	var err error
 	if m.handed, err = handedRule(l); err != nil {
 		return nil, fmt.Errorf("taskmw: %w", err)
@@ -59,11 +59,21 @@ func New(l *core.Locker, opts ...Option) (asynq.MiddlewareFunc, error) {
 // Middleware is [New] for a program that cannot run without its rules: it panics where New returns an
 // error.
 func Middleware(l *core.Locker, opts ...Option) asynq.MiddlewareFunc {
-	mw, err := New(l, opts...)
-	if err != nil {
-		panic(err.Error())
-	}
-	return mw
+	return adapter.Must(New(l, opts...))
+}
+
+// WithConflictDelay sets the time, ± 20%, after which a task that found its name held is tried again.
+// The default is 5 s. Zero means the server's next check of the retry queue, every
+// asynq.Config.DelayedTaskCheckInterval. asynq counts in whole seconds. If it is given twice, the
+// last one wins. A negative duration, or one above a year, is an error.
+func WithConflictDelay(d time.Duration) Option {
+	return optionFunc(func(m *middleware) error {
+		if d < 0 || d > 365*24*time.Hour {
+			return fmt.Errorf("WithConflictDelay(%s): %w: negative, or more than a year", d, core.ErrInvalid)
+		}
+		m.delay = d
+		return nil
+	})
 }
 
 // WithLogger sets where the middleware logs each task that is finished without a run, at level Info, with the
@@ -76,16 +86,14 @@ func WithLogger(log *slog.Logger) Option {
 }
 
 // match returns the most specific rule for a task type, nil if there is none.
-func (m *middleware) match(taskType string) *rule {
-	if r := m.exact[taskType]; r != nil {
-		return r
-	}
-	for _, r := range m.prefixes {
-		if strings.HasPrefix(taskType, r.prefix) {
-			return r
+func (m *middleware) match(taskType string) (best *rule) {
+	for _, r := range m.rules {
+		fits := r.prefix == taskType || r.many && strings.HasPrefix(taskType, r.prefix)
+		if fits && (best == nil || !r.many || len(r.prefix) > len(best.prefix)) {
+			best = r
 		}
 	}
-	return nil
+	return best
 }
 
 // errNotConfigured is what becomes of a task on a server that would count a held lock as a failure.
@@ -141,7 +149,7 @@ type attempt struct {
 func (a *attempt) process() error {
 	patience := budget(a.ctx)
 	wait := patience
-	if a.rule.action == Retry || a.rule.action == Skip {
+	if a.rule.action != Coalesce {
 		wait = min(a.rule.Locker().Wait(), patience)
 	}
 	out := a.run(wait)

@@ -93,7 +93,7 @@ func (q *queue) quick() asynq.Config {
 // has not been before.
 func (q *queue) serve(t *testing.T, cfg asynq.Config, h asynq.Handler) *asynq.Server {
 	t.Helper()
-	taskmw.Configure(&cfg, taskmw.WithConflictDelay(0))
+	taskmw.Configure(&cfg)
 	return q.serveAsIs(t, cfg, h)
 }
 
@@ -132,14 +132,4 @@ func (q *queue) await(t *testing.T, id string, state asynq.TaskState) *asynq.Tas
 	}
 	t.Fatalf("the task is not %v: %+v, %v", state, info, err)
 	return nil
-}
-
-// failures is how many failures asynq has counted in the queue.
-func (q *queue) failures(t *testing.T) int {
-	t.Helper()
-	info, err := q.inspect.GetQueueInfo(q.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.FailedTotal
 }

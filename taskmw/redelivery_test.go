@@ -17,21 +17,17 @@ import (
 type deaf struct {
 	exclusive
 	started, finish, ended chan struct{}
-	told                   chan struct{} // closed when the context of the first run has ended
 }
 
 func newDeaf() *deaf {
-	return &deaf{
-		started: make(chan struct{}), finish: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}),
-	}
+	return &deaf{started: make(chan struct{}), finish: make(chan struct{}), ended: make(chan struct{})}
 }
 
 func (d *deaf) handler(t *testing.T) asynq.HandlerFunc {
 	t.Helper()
-	return func(ctx context.Context, _ *asynq.Task) error {
+	return func(context.Context, *asynq.Task) error {
 		defer d.enter(t)()
 		if d.runs.Load() == 1 {
-			context.AfterFunc(ctx, func() { close(d.told) })
 			defer close(d.ended)
 			close(d.started)
 			<-d.finish
@@ -41,13 +37,12 @@ func (d *deaf) handler(t *testing.T) asynq.HandlerFunc {
 }
 
 // asynq gives up a run that goes on, and delivers its task again: after a shutdown that does not wait for it, after its
-// timeout, and when it is cancelled.
+// timeout.
 func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 	t.Parallel()
-	for why, giveUp := range map[string]func(t *testing.T, q *queue, d *deaf, first *asynq.Server, id string){
-		"shutdown": func(t *testing.T, _ *queue, _ *deaf, first *asynq.Server, _ string) { t.Helper(); first.Shutdown() },
-		"timeout":  func(*testing.T, *queue, *deaf, *asynq.Server, string) {},
-		"cancel":   func(t *testing.T, q *queue, d *deaf, _ *asynq.Server, id string) { t.Helper(); q.cancel(t, id, d.told) },
+	for why, giveUp := range map[string]func(first *asynq.Server){
+		"shutdown": func(first *asynq.Server) { first.Shutdown() },
+		"timeout":  func(*asynq.Server) {},
 	} {
 		for _, dedup := range []time.Duration{0, time.Hour} {
 			t.Run(why+" "+dedup.String(), func(t *testing.T) {
@@ -66,7 +61,7 @@ func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 				}
 				id := q.enqueue(t, shipTask(), opts...)
 				<-d.started
-				giveUp(t, q, d, first, id)
+				giveUp(first)
 				serve()
 				for range 2 { // the first run tells nothing: it goes on
 					r := <-runs
@@ -83,24 +78,4 @@ func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 			})
 		}
 	}
-}
-
-// cancel cancels a task. asynq publishes that, to servers that have subscribed: some time
-// after their start, so it is said again until the task was told. Other tests' servers hear it too.
-// If it was said twice, the second time could cancel the task's redelivery.
-func (q *queue) cancel(t *testing.T, id string, told <-chan struct{}) {
-	t.Helper()
-	again := time.NewTicker(time.Second)
-	defer again.Stop()
-	for range 20 {
-		if err := q.rdb.Publish(t.Context(), "asynq:cancel", id).Err(); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-told:
-			return
-		case <-again.C:
-		}
-	}
-	t.Fatal("the task's server does not listen")
 }

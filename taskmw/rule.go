@@ -18,10 +18,10 @@ import (
 // Rule says how the tasks of a type are locked. It is an [Option] of the middleware. Make it with [WithType] or
 // [WithTypeFunc].
 type Rule struct {
-	option, pattern string
-	key             func() (adapter.Key[*asynq.Task], error)
-	action          Action
-	opts            []core.Option
+	pattern string
+	key     func() (adapter.Key[*asynq.Task], error)
+	action  Action
+	opts    []core.Option
 }
 
 // WithType locks the tasks of a type by a key such as "order:{order_id}". The package documentation
@@ -42,23 +42,25 @@ type Rule struct {
 // The default scope of [core.WithDedup] is the type of the current task. [core.WithLabel] does
 // nothing, because the middleware sets the label.
 func WithType(pattern, key string, opts ...core.Option) Rule {
-	return Rule{"WithType", pattern, func() (adapter.Key[*asynq.Task], error) { return adapter.NewKey(key, sources) }, Retry, opts}
+	return Rule{pattern, func() (adapter.Key[*asynq.Task], error) { return adapter.NewKey(key, sources.Source) }, Retry, opts}
 }
 
 // WithTypeFunc is [WithType] with a function that returns the name to lock. Use key.Key's Name, of
 // package core/key, for values that come from outside: it gives different values different names.
 //
+//	orderKey := key.MustParse("order:{tenant}:{id}") // Name keeps ("a:b", "c") and ("a", "b:c") apart
+//
 // If key returns an error, the handler does not run. An error that matches [core.ErrInvalid] archives
 // the task. Any other error is returned unchanged, so asynq retries the task unless the error wraps
 // asynq.SkipRetry. Observers see the pattern instead of a key template.
 func WithTypeFunc(pattern string, key func(context.Context, *asynq.Task) (string, error), opts ...core.Option) Rule {
-	return Rule{"WithTypeFunc", pattern, func() (adapter.Key[*asynq.Task], error) { return adapter.KeyFunc(pattern, key) }, Retry, opts}
+	return Rule{pattern, func() (adapter.Key[*asynq.Task], error) { return adapter.KeyFunc(pattern, key) }, Retry, opts}
 }
 
 // OnConflict returns the rule with another action for tasks that find their name held. The default is [Retry]. The last
 // one wins. An unknown Action is an error of [New].
 //
-// With [core.WithWait] the task first waits that long. Wait and Coalesce ignore it, because they wait
+// With [core.WithWait] the task first waits that long. Coalesce ignores it, because it waits
 // anyway. On a task's last attempt the task waits instead of a retry.
 func (r Rule) OnConflict(a Action) Rule {
 	r.action = a
@@ -69,28 +71,23 @@ func (r Rule) OnConflict(a Action) Rule {
 type rule struct {
 	*adapter.Rule[*asynq.Task]
 
-	pattern string
-	prefix  string // of the types that match, for a pattern ending in *
-	action  Action
-	group   *coalesce.Group // for Coalesce
-	byType  []core.Option   // the rule's own, if the default dedup scope is known only when a task is
+	prefix string // of the types that match, or the one type
+	many   bool   // the pattern ends in *
+	action Action
+	group  *coalesce.Group // for Coalesce
+	byType []core.Option   // the rule's own, if the default dedup scope is known only when a task is
 }
 
 func (r Rule) apply(m *middleware) error {
 	compiled, err := r.compile(m.locks)
-	isRepeat := func(other *rule) bool { return other.pattern == r.pattern }
-	if err == nil && (m.exact[r.pattern] != nil || slices.ContainsFunc(m.prefixes, isRepeat)) {
+	isRepeat := func(other *rule) bool { return other.prefix == compiled.prefix && other.many == compiled.many }
+	if err == nil && slices.ContainsFunc(m.rules, isRepeat) {
 		err = fmt.Errorf("%w: the pattern has a rule already", core.ErrInvalid)
 	}
 	if err != nil {
-		return fmt.Errorf("%s(%q): %w", r.option, r.pattern, err)
+		return fmt.Errorf("rule for %q: %w", r.pattern, err)
 	}
-	if !strings.HasSuffix(r.pattern, "*") {
-		m.exact[r.pattern] = compiled
-		return nil
-	}
-	m.prefixes = append(m.prefixes, compiled)
-	slices.SortFunc(m.prefixes, func(a, b *rule) int { return len(b.prefix) - len(a.prefix) })
+	m.rules = append(m.rules, compiled)
 	return nil
 }
 
@@ -118,16 +115,16 @@ func (r Rule) compile(l *core.Locker) (*rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	compiled := &rule{Rule: locks, pattern: r.pattern, prefix: prefix, action: r.action}
+	compiled := &rule{Rule: locks, prefix: prefix, many: many, action: r.action}
 	window, _ := locks.Locker().Dedup()
 	if many && window > 0 {
 		compiled.byType = r.opts
 	}
 	switch several := strings.Contains(k.String(), " "); {
 	case r.action > Coalesce:
-		return nil, fmt.Errorf("OnConflict(%s): %w: there are Retry, Wait, Skip and Coalesce", r.action, core.ErrInvalid)
+		return nil, fmt.Errorf("%w: OnConflict(%d): there are Retry, Skip and Coalesce", core.ErrInvalid, r.action)
 	case several && (r.action == Skip || r.action == Coalesce):
-		return nil, fmt.Errorf("OnConflict(%s): %w: not with several keys: a task that has one of them does other work", r.action, core.ErrInvalid)
+		return nil, fmt.Errorf("%w: Skip or Coalesce, not with several keys: a task that has one of them does other work", core.ErrInvalid)
 	case r.action == Coalesce:
 		if compiled.group, err = coalesce.New(locks.Locker()); err != nil {
 			return nil, fmt.Errorf("OnConflict(Coalesce): %w", err)

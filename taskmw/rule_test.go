@@ -19,9 +19,9 @@ func TestTheMostSpecificPatternWinsAndOthersPassThrough(t *testing.T) {
 	t.Parallel()
 	store := locktest.NewBackend()
 	mux := muxOf(succeed, middleware(t, locktest.Locker(t, store),
-		taskmw.WithType("order:*", "by-short-prefix"),
+		taskmw.WithType("order:ship*", "by-long-prefix"),
 		taskmw.WithType("order:ship", "by-exact-type"),
-		taskmw.WithType("order:ship*", "by-long-prefix")))
+		taskmw.WithType("order:*", "by-short-prefix")))
 	for taskType, want := range map[string]string{
 		"order:ship":     "by-exact-type",
 		"order:shipment": "by-long-prefix",
@@ -113,24 +113,6 @@ func TestTheDedupScopeIsTheTaskType(t *testing.T) {
 	}
 }
 
-func TestARulesOptionsWinExceptItsLabel(t *testing.T) {
-	t.Parallel()
-	store := locktest.NewBackend()
-	release := hold(t, store, "order:42")
-	<-store.Granted
-	result := make(chan error)
-	mux := muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(time.Minute), core.WithTTL(time.Minute), core.WithLabel("mine")))
-	go func() { result <- mux.ProcessTask(taskContext(t), shipTask()) }()
-	<-store.Refused
-	release()
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
-	if c := <-store.Granted; c.TTL != time.Minute || c.Label != "task:order:ship:" {
-		t.Errorf("claimed with %s and label %q", c.TTL, c.Label)
-	}
-}
-
 func TestConfigureKeepsWhatTheConfigHas(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -180,37 +162,25 @@ func TestConfigureOfAnEmptyConfigKeepsAsynqsDefaults(t *testing.T) {
 
 func TestTheConflictDelayIsTheLastOneAndNothingImpossible(t *testing.T) {
 	t.Parallel()
-	const year = 365 * 24 * time.Hour
-	for name, c := range map[string]struct {
-		opts     []taskmw.ConfigOption
-		from, to time.Duration // 0, 0 for an error
-	}{
-		"twice":    {[]taskmw.ConfigOption{taskmw.WithConflictDelay(time.Hour), taskmw.WithConflictDelay(time.Minute)}, 48 * time.Second, 72 * time.Second},
-		"at once":  {[]taskmw.ConfigOption{taskmw.WithConflictDelay(0)}, 0, 1},
-		"a year":   {[]taskmw.ConfigOption{taskmw.WithConflictDelay(year)}, year * 4 / 5, year * 6 / 5},
-		"nil":      {[]taskmw.ConfigOption{nil}, 0, 0},
-		"negative": {[]taskmw.ConfigOption{taskmw.WithConflictDelay(-1)}, 0, 0},
-		"too long": {[]taskmw.ConfigOption{taskmw.WithConflictDelay(year + 1)}, 0, 0},
-		"overflow": {[]taskmw.ConfigOption{taskmw.WithConflictDelay(1<<63 - 1)}, 0, 0},
+	const year, refused = 365 * 24 * time.Hour, -1
+	store, cfg := memlock.New(), configured(t, asynq.Config{})
+	hold(t, store, "order:42")
+	for delay, from := range map[time.Duration]time.Duration{
+		time.Minute: 48 * time.Second, year: year * 4 / 5, 0: 0, -1: refused, year + 1: refused, 1<<63 - 1: refused,
 	} {
-		cfg := asynq.Config{Concurrency: 7}
-		got, err := taskmw.Configured(cfg, c.opts...)
-		if c.to == 0 {
-			if !errors.Is(err, core.ErrInvalid) || got.IsFailure != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			mustPanic(t, name, func() { taskmw.Configure(&cfg, c.opts...) })
-			continue
+		mw, err := taskmw.New(locktest.Locker(t, store), taskmw.WithConflictDelay(time.Hour), taskmw.WithConflictDelay(delay),
+			taskmw.WithType("order:ship", "order:{order_id}"))
+		if (from == refused) != errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: %v", delay, err)
 		}
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		taskmw.Configure(&got, c.opts...) // again: its own options count
+		conflict := muxOf(mustNotRun(t), mw).ProcessTask(taskContext(t), shipTask())
 		for range 100 {
-			if d := got.RetryDelayFunc(0, taskmw.ErrConflict, shipTask()); d < c.from || d > c.to {
-				t.Fatalf("%s: retried in %s", name, d)
+			if d := cfg.RetryDelayFunc(0, conflict, shipTask()); d < from || d > from*3/2 {
+				t.Fatalf("%s: retried in %s", delay, d)
 			}
 		}
 	}
-	mustPanic(t, "nil config", func() { taskmw.Configure(nil) })
 }

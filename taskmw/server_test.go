@@ -50,8 +50,8 @@ func TestContendingTaskIsRetriedUntilTheNameIsFree(t *testing.T) {
 	if info := q.await(t, second, asynq.TaskStateCompleted); info.Retried != 0 {
 		t.Errorf("retried %d times", info.Retried)
 	}
-	if n := q.failures(t); n != 0 {
-		t.Errorf("%d failures", n)
+	if all, err := q.inspect.GetQueueInfo(q.name); err != nil || all.FailedTotal != 0 {
+		t.Errorf("failures: %+v, %v", all, err)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	store := locktest.NewBackend()
-	q.serve(t, q.quick(), muxOf(succeed, taskmw.Middleware(locktest.Locker(t, store),
+	q.serve(t, q.quick(), muxOf(succeed, middleware(t, locktest.Locker(t, store),
 		taskmw.WithType("order:*", "{asynq:queue}/{asynq:id}/{header:tenant|text}"))))
 	task := asynq.NewTaskWithHeaders("order:ship", nil, map[string]string{"tenant": "acme"})
 	odd := strings.Repeat("ship:42\n", 40)

@@ -2,12 +2,15 @@ package adapter_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
@@ -258,6 +261,26 @@ func TestWhatALockInsideSaysIsTheWorksOwn(t *testing.T) {
 	}
 }
 
+func TestErrorsOfCoreHaveTheirReason(t *testing.T) {
+	t.Parallel()
+	held, lost := &core.HeldError{Name: "order:42"}, &core.LostError{Name: "order:42"}
+	for _, row := range []struct {
+		err  error
+		want adapter.Reason
+	}{
+		{nil, 0}, {io.EOF, 0}, {context.Canceled, 0},
+		{held, adapter.Held}, {fmt.Errorf("reserve: %w", held), adapter.Held}, {&core.DuplicateError{}, adapter.Duplicate},
+		{core.ErrInvalid, adapter.BadKey}, {core.ErrUnavailable, adapter.Unavailable}, {core.ErrReleased, adapter.Misconfigured},
+		{core.ErrClosed, adapter.Stopping}, {core.ErrDraining, adapter.Stopping},
+		{errors.Join(context.Canceled, core.ErrUnavailable), adapter.Ended}, {errors.Join(context.DeadlineExceeded, core.ErrUnavailable), adapter.Ended},
+		{errors.Join(context.Canceled, lost), adapter.Lost}, {errors.Join(held, lost), adapter.Lost},
+	} {
+		if got := adapter.ReasonOf(row.err); got != row.want {
+			t.Errorf("%v: %s, want %s", row.err, got, row.want)
+		}
+	}
+}
+
 func TestAFunctionsNameIsCheckedAndItsErrorKept(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")
@@ -305,16 +328,79 @@ func TestObserversSeeTheTemplates(t *testing.T) {
 
 func TestHostileValuesGetLocksOfTheirOwnNames(t *testing.T) {
 	t.Parallel()
-	rule := newRule(t, locktest.Memory(t), strings.Replace(hostile.Template, "{v}", "{text:v|text}", 1))
-	var names hostile.Names
-	for what, value := range hostile.Values() {
-		out := rule.Run(t.Context(), texts("v", value), func(ctx context.Context) error {
-			x, _ := core.FromContext(ctx)
-			names.Check(t, value, x.Name())
-			return nil
-		})
-		if out.Reason != adapter.Done {
-			t.Errorf("%s: %+v", what, out)
+	document := adapter.Document[*request]{
+		JSON: map[string]func(*request) []byte{"": func(r *request) []byte {
+			doc, _ := json.Marshal(map[string]string{"v": r.field})
+			return doc
+		}},
+		Text:  map[string]func(*request, string) string{"text": func(r *request, _ string) string { return r.field }},
+		Known: map[string]func(context.Context, *request) string{"known:v": func(_ context.Context, r *request) string { return r.field }},
+	}
+	for _, source := range []string{"{v}", "{text:v|text}", "{known:v}"} {
+		k, err := adapter.NewKey(strings.Replace(hostile.Template, "{v}", source, 1), document.Source)
+		if err != nil {
+			t.Fatal(err)
 		}
+		rule, err := adapter.NewRule(locktest.Memory(t), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names hostile.Names
+		for what, value := range hostile.Values() {
+			if source == "{v}" && !utf8.ValidString(value) {
+				continue // JSON has no such strings
+			}
+			out := rule.Run(t.Context(), &request{field: value}, func(ctx context.Context) error {
+				x, _ := core.FromContext(ctx)
+				names.Check(t, value, x.Name())
+				return nil
+			})
+			if out.Reason != adapter.Done {
+				t.Errorf("%s, %s: %+v", source, what, out)
+			}
+		}
+	}
+}
+
+func TestADocumentSaysWhichSourcesItHas(t *testing.T) {
+	t.Parallel()
+	document := adapter.Document[*request]{
+		JSON:  map[string]func(*request) []byte{"": nil, "metadata": nil},
+		Text:  map[string]func(*request, string) string{"header": nil},
+		Known: map[string]func(context.Context, *request) string{"asynq:id": nil},
+	}
+	const all = "there are {asynq:id}, {header:name|form}, {json.path}, {metadata:json.path}"
+	if _, err := adapter.NewKey("order:{query:id}", document.Source); !errors.Is(err, core.ErrInvalid) || !strings.HasSuffix(err.Error(), all) {
+		t.Error(err)
+	}
+}
+
+func TestRulesHaveANameEachAndDedupOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	if _, err := adapter.NewRules[*request](nil); !errors.Is(err, core.ErrInvalid) {
+		t.Error(err)
+	}
+	rules, err := adapter.NewRules[*request](locktest.Memory(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(context.Context, *request) (string, error) { return "order:42", nil }
+	if err := errors.Join(rules.Add("pay", "order:{field}", sources, core.WithDedup(time.Hour)), rules.AddFunc("ship", by, core.WithDedup(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"pay", " "} {
+		if err := rules.AddFunc(name, by); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, want := range []adapter.Reason{adapter.Done, adapter.Duplicate} {
+		for _, name := range []string{"pay", "ship"} { // under one name, and each is done by itself
+			if out := rules.Of(name).Run(t.Context(), &request{field: "42"}, nothing); out.Reason != want {
+				t.Errorf("%s: %+v", name, out)
+			}
+		}
+	}
+	if rules.Of("mail") != nil {
+		t.Error("a rule that nobody has added")
 	}
 }

@@ -2,7 +2,8 @@
 // that has none yet: it says where the values of a key come from, and what the outcomes mean to the framework.
 //
 // A [Key] is compiled from a template with the framework's [Sources], a [Rule] adds the options, and its Run gives
-// the [Outcome] of each request. The example of the package is a whole middleware.
+// the [Outcome] of each request. The example of the package is a whole middleware. Where work has a name, such as a kind of
+// job, [Rules] are by that name; where it comes as JSON, [Document] has its sources.
 //
 // The rules of all of them:
 //

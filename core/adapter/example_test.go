@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
-	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -32,7 +30,7 @@ var ErrPoison = errors.New("poison")
 
 // Lock is the middleware.
 func Lock(locks *core.Locker, template string, opts ...core.Option) (func(Handler) Handler, error) {
-	k, err := adapter.NewKey(template, read)
+	k, err := adapter.NewKey(template, document.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +55,9 @@ func Lock(locks *core.Locker, template string, opts ...core.Option) (func(Handle
 	}, nil
 }
 
-func read(name string) (adapter.Source[*Message], error) {
-	if header, ok := strings.CutPrefix(name, "header:"); ok {
-		return adapter.Text(func(_ context.Context, m *Message) (string, error) { return m.Header[header], nil }), nil
-	}
-	if strings.Contains(name, ":") {
-		return adapter.Source[*Message]{}, errors.New("there are {json.path} and {header:name}")
-	}
-	return adapter.Typed(func(_ context.Context, m *Message) (string, error) { return key.JSONValue(m.Body, name) }), nil
+var document = adapter.Document[*Message]{
+	JSON: map[string]func(*Message) []byte{"": func(m *Message) []byte { return m.Body }},
+	Text: map[string]func(*Message, string) string{"header": func(m *Message, name string) string { return m.Header[name] }},
 }
 
 // Middleware for a framework of messages.

@@ -81,22 +81,27 @@ func unnamed(err error) Outcome {
 
 // refused is the outcome of a request whose work core did not start.
 func refused(err error) Outcome {
-	out := Outcome{Reason: Unavailable, Err: err}
-	switch core.KindOf(err) {
-	case core.KindHeld:
-		out.Reason = Held
-	case core.KindDuplicate:
-		out.Reason = Duplicate
-	case core.KindInvalid: // the names are good: the options cannot work where the work stands
+	out := Outcome{Reason: ReasonOf(err), Err: err}
+	switch out.Reason {
+	case BadKey: // the names are good: the options cannot work where the work stands
 		out.Reason = Misconfigured
-	case core.KindEnded, core.KindLost: // a lock around this one was lost, and the context ended
+	case Lost: // a lock around this one was lost, and the context ended
 		out.Reason = Ended
-	case core.KindClosed:
-		out.Reason = Stopping
-	default: // Unavailable
-	}
-	if errors.Is(err, core.ErrDraining) {
-		out.Reason = Stopping
+	case 0: // a backend's own, not of core
+		out.Reason = Unavailable
+	default:
 	}
 	return out
+}
+
+// ReasonOf is what an error of core means that came up inside the work, as of a lock that it takes itself. It is 0 for other
+// errors.
+func ReasonOf(err error) Reason {
+	if errors.Is(err, core.ErrDraining) {
+		return Stopping
+	}
+	return [...]Reason{
+		core.KindHeld: Held, core.KindDuplicate: Duplicate, core.KindInvalid: BadKey, core.KindUnavailable: Unavailable, core.KindClosed: Stopping,
+		core.KindEnded: Ended, core.KindLost: Lost, core.KindReleased: Misconfigured,
+	}[core.KindOf(err)]
 }

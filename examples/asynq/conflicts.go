@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/hibiken/asynq"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -17,7 +19,9 @@ const duplicates = 3
 
 // scene is what becomes of the tasks of one key, which have a type of their own.
 type scene struct {
+	name   string
 	action taskmw.Action
+	wait   time.Duration
 	want   tally
 	meet   int // so many duplicates are over, for now, before the first task ends
 	text   string
@@ -32,10 +36,10 @@ type tally struct{ runs, unrun int }
 
 func scenes() []*scene {
 	all := []*scene{
-		{action: taskmw.Retry, want: tally{4, 0}, meet: 3, text: "each one is tried again, and runs later"},
-		{action: taskmw.Wait, want: tally{4, 0}, meet: 0, text: "each one waits in its worker, and runs next"},
-		{action: taskmw.Skip, want: tally{1, 3}, meet: 3, text: "what runs stands for all"},
-		{action: taskmw.Coalesce, want: tally{2, 2}, meet: 2, text: "one more run, after the last of them came"},
+		{name: "Retry", action: taskmw.Retry, want: tally{4, 0}, meet: 3, text: "each one is tried again, and runs later"},
+		{name: "Retry, wait", action: taskmw.Retry, wait: core.WaitForever, want: tally{4, 0}, meet: 0, text: "each one waits in its worker, and runs next"},
+		{name: "Skip", action: taskmw.Skip, want: tally{1, 3}, meet: 3, text: "what runs stands for all"},
+		{name: "Coalesce", action: taskmw.Coalesce, want: tally{2, 2}, meet: 2, text: "one more run, after the last of them came"},
 	}
 	for _, c := range all {
 		c.begun, c.enough, c.over = make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -56,13 +60,13 @@ func conflicts(ctx context.Context, out io.Writer, s *service) error {
 	defer func() { _ = locks.Close(context.WithoutCancel(ctx)) }() // nothing is held any more
 	all := scenes()
 	byType := make(map[string]*scene)
-	var rules []taskmw.Option
+	rules := []taskmw.Option{taskmw.WithConflictDelay(0)}
 	for _, c := range all {
 		byType[c.taskType()] = c
-		rules = append(rules, taskmw.WithType(c.taskType(), "{asynq:type}").OnConflict(c.action))
+		rules = append(rules, taskmw.WithType(c.taskType(), "{asynq:type}", core.WithWait(c.wait)).OnConflict(c.action))
 	}
 	cfg := asynq.Config{Concurrency: len(all) * (1 + duplicates)}
-	taskmw.Configure(&cfg, taskmw.WithConflictDelay(0))
+	taskmw.Configure(&cfg)
 	mux := asynq.NewServeMux()
 	mux.Use(watch(byType), taskmw.Middleware(locks, rules...))
 	mux.HandleFunc("report:", func(ctx context.Context, t *asynq.Task) error { return byType[t.Type()].run(ctx) })
@@ -75,13 +79,13 @@ func conflicts(ctx context.Context, out io.Writer, s *service) error {
 	client := asynq.NewClientFromRedisClient(s.rdb)
 	for _, c := range all {
 		if err := c.play(ctx, client, queue); err != nil {
-			return fmt.Errorf("%s: %w", c.action, err)
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
 	return report(ctx, out, all)
 }
 
-func (c *scene) taskType() string { return "report:" + c.action.String() }
+func (c *scene) taskType() string { return "report:" + c.name }
 
 // watch counts what the middleware answers.
 func watch(byType map[string]*scene) asynq.MiddlewareFunc {
@@ -152,14 +156,14 @@ func report(ctx context.Context, out io.Writer, all []*scene) error {
 	fmt.Fprintf(out, "   %-10s %5s %6s\n", "action", "runs", "unrun")
 	for _, c := range all {
 		if err := wait(ctx, c.over); err != nil {
-			return fmt.Errorf("%s: %w", c.action, err)
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		c.mu.Lock()
 		got := c.got
 		c.mu.Unlock()
-		fmt.Fprintf(out, "   %-10s %5d %6d   %s\n", c.action, got.runs, got.unrun, c.text)
+		fmt.Fprintf(out, "   %-11s %5d %6d   %s\n", c.name, got.runs, got.unrun, c.text)
 		if got != c.want {
-			wrong = append(wrong, fmt.Errorf("%s: %+v, want %+v", c.action, got, c.want))
+			wrong = append(wrong, fmt.Errorf("%s: %+v, want %+v", c.name, got, c.want))
 		}
 	}
 	return errors.Join(wrong...)

@@ -1,10 +1,8 @@
 package connectmw
 
 import (
-	"errors"
 	"math"
 	"strconv"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -14,15 +12,22 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// answer is one of package grpcmw. Its text is what the client is told; it wraps core's error, for interceptors outside.
+type answer interface {
+	error
+	GRPCStatus() *status.Status
+	Trailer() metadata.MD
+}
+
 // own is a handler's error on its way through package grpcmw.
 type own struct{ error }
 
-func (o *own) Unwrap() error { return o.error }
+func (o own) Unwrap() error { return o.error }
 
 // further is the answer of an interceptor further in. It is a status, which package grpcmw leaves as it is.
 type further struct{ own }
 
-func (f *further) GRPCStatus() *status.Status {
+func (f further) GRPCStatus() *status.Status {
 	return status.New(codes.Code(connect.CodeOf(f.error)), f.Error())
 }
 
@@ -32,58 +37,39 @@ func asOwn(err error) error {
 		return nil
 	}
 	if e, ok := err.(*connect.Error); ok { //nolint:errorlint // what wraps one is the handler's
-		if _, ours := e.Unwrap().(*refusal); ours { //nolint:errorlint // as above
-			return &further{own{err}}
+		if _, ours := e.Unwrap().(answer); ours { //nolint:errorlint // as above
+			return further{own{err}}
 		}
 	}
-	return &own{err}
+	return own{err}
 }
 
 // translate turns an answer of package grpcmw into Connect's error. A handler's own error stays what it is.
-func translate(err error, trailer metadata.MD) error {
-	switch o := err.(type) { //nolint:errorlint // what package grpcmw answers may wrap it
-	case *own:
-		return o.error
-	case *further:
-		return o.error
-	}
-	answer, ok := errors.AsType[interface {
-		error
-		GRPCStatus() *status.Status
-	}](err)
-	if !ok {
+func translate(err error) error {
+	var a answer
+	switch e := err.(type) { //nolint:errorlint // what package grpcmw answers may wrap it
+	case own:
+		return e.error
+	case further:
+		return e.error
+	case answer:
+		a = e
+	default:
 		return err
 	}
-	s := answer.GRPCStatus()
-	translated := connect.NewError(connect.Code(s.Code()), &refusal{s.Message(), err})
-	for _, detail := range s.Details() {
-		m, ok := detail.(proto.Message)
-		if !ok {
-			continue
-		}
+	translated := connect.NewError(connect.Code(a.GRPCStatus().Code()), a)
+	for _, detail := range a.GRPCStatus().Details() {
+		m, _ := detail.(proto.Message)
 		if d, err := connect.NewErrorDetail(m); err == nil {
 			translated.AddDetail(d)
 		}
 		if retry, ok := m.(*errdetails.RetryInfo); ok {
-			translated.Meta().Set("Retry-After", seconds(retry.GetRetryDelay().AsDuration()))
+			seconds := math.Ceil(retry.GetRetryDelay().AsDuration().Seconds())
+			translated.Meta().Set("Retry-After", strconv.Itoa(int(seconds)))
 		}
 	}
-	for name, values := range trailer {
-		for _, v := range values {
-			translated.Meta().Add(name, v)
-		}
+	for name, values := range a.Trailer() {
+		translated.Meta().Set(name, values[0])
 	}
 	return translated
 }
-
-// seconds is a Retry-After, rounded up.
-func seconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }
-
-// refusal is what the client is told, and for interceptors outside its cause.
-type refusal struct {
-	told  string
-	cause error
-}
-
-func (r *refusal) Error() string { return r.told }
-func (r *refusal) Unwrap() error { return r.cause }

@@ -2,11 +2,13 @@ package connectmw
 
 import (
 	"context"
+	"fmt"
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/grpcmw"
 )
 
@@ -21,18 +23,14 @@ var _ connect.Interceptor = (*Interceptor)(nil)
 func NewInterceptor(l *core.Locker, opts ...grpcmw.Option) (*Interceptor, error) {
 	rules, err := grpcmw.New(l, opts...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connectmw: %w", err)
 	}
 	return &Interceptor{rules}, nil
 }
 
 // WithLocks is [NewInterceptor] as an option of a handler. It panics on rules that cannot work.
 func WithLocks(l *core.Locker, opts ...grpcmw.Option) connect.HandlerOption {
-	i, err := NewInterceptor(l, opts...)
-	if err != nil {
-		panic("connectmw: " + err.Error())
-	}
-	return connect.WithInterceptors(i)
+	return connect.WithInterceptors(adapter.Must(NewInterceptor(l, opts...)))
 }
 
 // Methods returns the procedures that are locked, sorted.
@@ -44,16 +42,14 @@ func (i *Interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if req.Spec().IsClient {
 			return next(ctx, req)
 		}
-		t := &transport{procedure: req.Spec().Procedure}
 		var resp connect.AnyResponse
 		handler := func(ctx context.Context, _ any) (_ any, err error) {
 			resp, err = next(ctx, req)
 			return nil, asOwn(err)
 		}
-		info := &grpc.UnaryServerInfo{FullMethod: t.procedure}
-		_, err := i.rules.Unary()(t.context(ctx, req.Header()), req.Any(), info, handler)
-		if err != nil {
-			return nil, translate(err, t.trailer)
+		info := &grpc.UnaryServerInfo{FullMethod: req.Spec().Procedure}
+		if _, err := i.rules.Unary()(incoming(ctx, req.Header()), req.Any(), info, handler); err != nil {
+			return nil, translate(err)
 		}
 		return resp, nil
 	}
@@ -62,15 +58,11 @@ func (i *Interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 // WrapStreamingHandler implements connect.Interceptor.
 func (i *Interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		t := &transport{procedure: conn.Spec().Procedure}
-		below := &stream{transport: t, ctx: t.context(ctx, conn.RequestHeader()), conn: conn}
-		t.header = below.SetHeader
 		handler := func(_ any, locked grpc.ServerStream) error { //nolint:contextcheck,nolintlint // the lock's is made of ctx; the linter sees it or not
 			return asOwn(next(locked.Context(), &lockedConn{conn, locked})) //nolint:contextcheck,nolintlint // as above
 		}
-		info := &grpc.StreamServerInfo{FullMethod: t.procedure}
-		err := i.rules.Stream()(nil, below, info, handler) // which sets the trailer
-		return translate(err, t.trailer)
+		info := &grpc.StreamServerInfo{FullMethod: conn.Spec().Procedure}
+		return translate(i.rules.Stream()(nil, &stream{ctx: incoming(ctx, conn.RequestHeader()), conn: conn}, info, handler))
 	}
 }
 

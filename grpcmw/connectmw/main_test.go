@@ -22,7 +22,6 @@ type (
 
 const (
 	refund    = "/shop.v1.Orders/Refund"
-	imports   = "/shop.v1.Orders/Import"
 	watch     = "/shop.v1.Orders/Watch"
 	negotiate = "/shop.v1.Orders/Negotiate"
 )
@@ -42,11 +41,6 @@ func name(ctx context.Context) string {
 		return x.Name()
 	}
 	return "none"
-}
-
-// protocols are what clients of a Connect service may speak.
-var protocols = map[string][]connect.ClientOption{
-	"Connect": nil, "gRPC": {connect.WithGRPC()}, "gRPCWeb": {connect.WithGRPCWeb()},
 }
 
 // serve serves a handler over HTTP/2, which all kinds of streams need.

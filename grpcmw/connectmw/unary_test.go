@@ -14,10 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/fence"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/connectmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
@@ -146,24 +144,6 @@ func repeatable(t *testing.T, err error) {
 	e, ok := errors.AsType[*connect.Error](err)
 	if !ok || is != grpcmw.ReasonHeld || retry == 0 || len(e.Meta().Values("Grpc-Retry-Pushback-Ms")) != 1 || e.Meta().Get("Grpc-Retry-Pushback-Ms") == "-1" {
 		t.Errorf("%v: %s, retry in %v, %v", err, is, retry, e.Meta())
-	}
-}
-
-func TestHeadersNameLocksAndCarryFences(t *testing.T) {
-	t.Parallel()
-	locks, _ := locktest.Two(t)
-	h := connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
-		if f, err := fence.Parse(metadata.ValueFromIncomingContext(ctx, fence.Header)...); err != nil || f != 7 {
-			t.Errorf("fence %d, %v", f, err)
-		}
-		return leaseName(ctx, req)
-	}, connectmw.WithLocks(locks, grpcmw.WithMethod(refund, "tenant:{metadata:x-tenant|text}")))
-	req := order(1)
-	req.Header().Set("X-Tenant", "acme")
-	req.Header().Set(fence.Header, "7")
-	res, err := client(serve(t, refund, h), refund).CallUnary(t.Context(), req)
-	if err != nil || res.Msg.GetText() != "tenant:acme" {
-		t.Errorf("%v, %v", res, err)
 	}
 }
 

@@ -1,12 +1,11 @@
 package echo5mw
 
 import (
-	"fmt"
-
 	"github.com/labstack/echo/v5"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
+	"github.com/holdfast-go/holdfast/httpmw/internal/settings"
 )
 
 // Bind returns a handler that binds each request to a T, as c.Bind does, holds the lock that key names, and
@@ -30,18 +29,6 @@ func Bind[T any](l *core.Locker, key string, handler func(c *echo.Context, req *
 // NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
 // are [core.ErrInvalid].
 func NewBind[T any](c Config, handler func(c *echo.Context, req *T) error) (echo.HandlerFunc, error) {
-	if handler == nil {
-		return nil, fmt.Errorf("%w: Bind without a function", core.ErrInvalid)
-	}
 	l, err := newLock(c, rule.Fields[*request, T]())
-	if err != nil {
-		return nil, err
-	}
-	return func(c *echo.Context) error {
-		req := new(T)
-		if err := c.Bind(req); err != nil {
-			return err
-		}
-		return serve(l, c, req, func(c *echo.Context) error { return handler(c, req) })
-	}, nil
+	return settings.Bind(l, err, func(c *echo.Context, req *T) error { return c.Bind(req) }, handler)
 }

@@ -3,7 +3,6 @@ package echo5mw
 import (
 	"context"
 	"net/url"
-	"strings"
 
 	"github.com/labstack/echo/v5"
 
@@ -11,16 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
-// serve calls next under the lock.
-func serve(l *lock, c *echo.Context, bound any, next echo.HandlerFunc) error {
-	req := &request{rule.HTTP{R: c.Request(), Decoded: bound}, c}
-	return l.Serve(c.Request().Context(), req, func() error { return next(c) },
-		func(ctx context.Context, seen *observe.Response) error { return run(ctx, c, next, seen) })
-}
-
 // run calls next with a request that ends with the lease. What stands outside the middleware gets
 // its own request back, whose context goes on: for logs, say, or the error handler.
-func run(ctx context.Context, c *echo.Context, next echo.HandlerFunc, seen *observe.Response) error {
+func run(ctx context.Context, c *echo.Context, seen *observe.Response, next func() error) error {
 	r := c.Request()
 	c.SetRequest(r.WithContext(ctx))
 	restore := watch(c, seen)
@@ -29,7 +21,7 @@ func run(ctx context.Context, c *echo.Context, next echo.HandlerFunc, seen *obse
 		c.SetRequest(r)
 		restore()
 	}()
-	return next(c)
+	return next()
 }
 
 // watch lets seen see what is written. Echo's own Response stays where it is, for those who
@@ -67,38 +59,23 @@ func (r *request) Operation() rule.Operation {
 	return rule.Operation{Method: r.R.Method, Route: r.c.Path()}
 }
 
-// Params implements rule.Request.
-func (r *request) Params() []string { return r.c.RouteInfo().Parameters }
-
 // Query implements rule.Request, as handlers read it: it is parsed once.
 func (r *request) Query(name string) []string { return r.c.QueryParams()[name] }
 
-// Param implements rule.Request.
+// Param implements rule.Request. Where the URL has a RawPath, Echo routes by it, and its parameters are as they were sent, unless its
+// RouterConfig says otherwise. Then they are shorter than what was sent, and the route does not make the RawPath of them.
 func (r *request) Param(name string) (string, error) {
 	v, known := r.c.PathValues().Get(name)
 	if !known {
 		return "", rule.ErrRoute
 	}
-	return rule.OnceEscaped(plain(r.c, v))
-}
-
-// plain returns a path parameter unescaped. Where the URL has a RawPath, Echo routes by it,
-// and its parameters are as they were sent, unless its RouterConfig says otherwise. Then
-// they are shorter than what was sent, and the route does not make the RawPath of them.
-func plain(c *echo.Context, v string) string {
-	raw := c.Request().URL.RawPath
-	if raw == "" || !strings.Contains(v, "%") {
-		return v
-	}
-	sent := make([]any, 0, len(c.PathValues()))
-	for _, p := range c.PathValues() {
+	var sent []any
+	for _, p := range r.c.PathValues() {
 		sent = append(sent, p.Value)
 	}
-	if c.RouteInfo().Reverse(sent...) != raw {
-		return v
+	isRaw := r.R.URL.RawPath != "" && r.c.RouteInfo().Reverse(sent...) == r.R.URL.RawPath
+	if plain, err := url.PathUnescape(v); err == nil && isRaw { // the server has refused a path that fails
+		v = plain
 	}
-	if unescaped, err := url.PathUnescape(v); err == nil {
-		return unescaped
-	}
-	return v // never: the server has refused such a path
+	return rule.OnceEscaped(v)
 }

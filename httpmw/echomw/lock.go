@@ -1,6 +1,7 @@
 package echomw
 
 import (
+	"context"
 	"errors"
 
 	"github.com/labstack/echo/v4"
@@ -39,7 +40,7 @@ func New(c Config) (echo.MiddlewareFunc, error) {
 		return nil, err
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc { // called for every request
-		return func(c echo.Context) error { return serve(l, c, nil, next) }
+		return func(c echo.Context) error { return l.Serve(c, nil, func() error { return next(c) }) }
 	}, nil
 }
 
@@ -50,7 +51,11 @@ func newLock(c Config, fields adapter.Sources[*request]) (*lock, error) {
 		c.ErrorHandler = write
 	}
 	return settings.New(c, fields, settings.Framework[*request, echo.Context]{
-		Of: func(r *request) echo.Context { return r.c }, Answer: c.ErrorHandler,
+		Request: func(c echo.Context, bound any) (context.Context, *request) {
+			return c.Request().Context(), &request{rule.HTTP{R: c.Request(), Decoded: bound}, c}
+		},
+		Of:  func(r *request) echo.Context { return r.c },
+		Run: run, Answer: c.ErrorHandler,
 		Known: func(c echo.Context, err error) bool {
 			_, known := errors.AsType[*echo.HTTPError](err)
 			return known || c.Response().Committed

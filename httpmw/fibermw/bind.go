@@ -1,14 +1,13 @@
 package fibermw
 
 import (
-	"fmt"
-
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
+	"github.com/holdfast-go/holdfast/httpmw/internal/settings"
 )
 
 // Bind returns a handler that binds each request to a T, holds the lock that key names, and calls handler with the T. It binds
@@ -33,18 +32,11 @@ func Bind[T any](l *core.Locker, key string, handler func(c fiber.Ctx, req *T) e
 // NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
 // are [core.ErrInvalid].
 func NewBind[T any](c Config, handler func(c fiber.Ctx, req *T) error) (fiber.Handler, error) {
-	if handler == nil {
-		return nil, fmt.Errorf("%w: Bind without a function", core.ErrInvalid)
-	}
 	l, err := newLock(c, rule.Fields[request, T]())
-	if err != nil {
-		return nil, err
-	}
-	return func(c fiber.Ctx) error {
-		req := new(T)
+	return settings.Bind(l, err, func(c fiber.Ctx, req *T) error {
 		if err := c.Bind().All(req); err != nil {
-			return l.Answer(c, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err}))
+			return httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
 		}
-		return serve(l, c, req, func() error { return handler(c, req) })
-	}, nil
+		return nil
+	}, handler)
 }

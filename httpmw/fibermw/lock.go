@@ -1,7 +1,7 @@
 package fibermw
 
 import (
-	"strings"
+	"context"
 
 	"github.com/gofiber/fiber/v3"
 
@@ -36,23 +36,19 @@ func New(c Config) (fiber.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c fiber.Ctx) error { return serve(l, c, nil, c.Next) }, nil
+	return func(c fiber.Ctx) error { return l.Serve(c, nil, c.Next) }, nil
 }
 
 type lock = settings.Lock[request, fiber.Ctx]
 
 func newLock(c Config, fields adapter.Sources[request]) (*lock, error) {
-	if name := c.KeyFunc; name != nil {
-		c.KeyFunc = func(c fiber.Ctx) (string, error) {
-			n, err := name(c)
-			return strings.Clone(n), err // Fiber reuses the memory of its strings, and the name outlives the handler
-		}
-	}
 	if c.ErrorHandler == nil {
 		c.ErrorHandler = write
 	}
 	return settings.New(c, fields, settings.Framework[request, fiber.Ctx]{
-		Of: func(r request) fiber.Ctx { return r.c }, Answer: c.ErrorHandler,
+		Request: func(c fiber.Ctx, bound any) (context.Context, request) { return c.Context(), request{c, bound} },
+		Of:      func(r request) fiber.Ctx { return r.c },
+		Run:     run, Answer: c.ErrorHandler,
 		Known: func(_ fiber.Ctx, err error) bool {
 			_, outermost := err.(*fiber.Error) //nolint:errorlint // Fiber would send the text of what it is wrapped in
 			return outermost

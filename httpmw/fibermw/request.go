@@ -26,9 +26,6 @@ func (r request) Operation() rule.Operation {
 	return rule.Operation{Method: string(r.c.Request().Header.Method()), Route: strings.Clone(r.c.Route().Path)}
 }
 
-// Params implements rule.Request.
-func (r request) Params() []string { return r.c.Route().Params }
-
 // Bound implements rule.Request.
 func (r request) Bound() any { return r.bound }
 

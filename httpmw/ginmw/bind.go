@@ -1,8 +1,6 @@
 package ginmw
 
 import (
-	"fmt"
-
 	"github.com/gin-gonic/gin"
 	"github.com/gin-gonic/gin/binding"
 
@@ -10,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
+	"github.com/holdfast-go/holdfast/httpmw/internal/settings"
 )
 
 // Bind returns a handler that binds each request to a T, holds the lock that key names, and calls handler with the T. It binds
@@ -35,34 +34,31 @@ func Bind[T any](l *core.Locker, key string, handler func(c *gin.Context, req *T
 // NewBind is [Bind] with all settings but a KeyFunc and MaxBody, which do not apply. Settings that cannot work
 // are [core.ErrInvalid].
 func NewBind[T any](c Config, handler func(c *gin.Context, req *T)) (gin.HandlerFunc, error) {
-	if handler == nil {
-		return nil, fmt.Errorf("%w: Bind without a function", core.ErrInvalid)
-	}
-	l, err := newLock(c, rule.Fields[*request, T]())
-	if err != nil {
-		return nil, err
-	}
-	return func(c *gin.Context) {
-		req := new(T)
-		if err := bind(c, req); err != nil {
-			_ = l.Answer(c, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err}))
-			return
-		}
-		serve(l, c, req, func() {
+	var next func(*gin.Context, *T) error
+	if handler != nil {
+		next = func(c *gin.Context, req *T) error {
 			handler(c, req)
 			c.Next() // here, and not after the lock is released
-		})
-	}, nil
+			return nil
+		}
+	}
+	l, err := newLock(c, rule.Fields[*request, T]())
+	bound, err := settings.Bind(l, err, bind[T], next)
+	return func(c *gin.Context) { _ = bound(c) }, err // no handler of gin returns an error
 }
 
 // bind validates at the end: gin's ShouldBindUri does at once, and finds what is in the body missing.
-func bind(c *gin.Context, req any) error {
+func bind[T any](c *gin.Context, req *T) error {
 	params := make(map[string][]string)
 	for _, p := range c.Params {
 		params[p.Key] = []string{p.Value}
 	}
-	if err := binding.MapFormWithTag(req, params, "uri"); err != nil {
-		return err
+	err := binding.MapFormWithTag(req, params, "uri")
+	if err == nil {
+		err = c.ShouldBind(req)
 	}
-	return c.ShouldBind(req)
+	if err != nil {
+		return httpmw.ProblemOf(adapter.Outcome{Reason: adapter.BadKey, Err: err})
+	}
+	return nil
 }

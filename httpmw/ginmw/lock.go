@@ -1,6 +1,8 @@
 package ginmw
 
 import (
+	"context"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -31,7 +33,12 @@ func New(c Config) (gin.HandlerFunc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(c *gin.Context) { serve(l, c, nil, c.Next) }, nil
+	return func(c *gin.Context) {
+		_ = l.Serve(c, nil, func() error { // no handler of gin returns an error
+			c.Next() // here, and not after the lock is released
+			return nil
+		})
+	}, nil
 }
 
 type lock = settings.Lock[*request, *gin.Context]
@@ -42,7 +49,12 @@ func newLock(c Config, fields adapter.Sources[*request]) (*lock, error) {
 		answer = func(c *gin.Context, p *httpmw.Problem) { p.ServeHTTP(c.Writer, c.Request) }
 	}
 	return settings.New(c, fields, settings.Framework[*request, *gin.Context]{
-		Of: func(r *request) *gin.Context { return r.c },
+		Request: func(c *gin.Context, bound any) (context.Context, *request) {
+			return c.Request.Context(), &request{rule.HTTP{R: c.Request, Decoded: bound}, c}
+		},
+		Of:    func(r *request) *gin.Context { return r.c },
+		Run:   run,
+		Known: func(*gin.Context, error) bool { return false },
 		Answer: func(c *gin.Context, p *httpmw.Problem) error {
 			c.Abort()
 			answer(c, p)

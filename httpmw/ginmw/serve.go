@@ -12,20 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/internal/rule"
 )
 
-// serve calls next under the lock.
-func serve(l *lock, c *gin.Context, bound any, next func()) {
-	req := &request{rule.HTTP{R: c.Request, Decoded: bound}, c}
-	none := func() error { // no handler of gin returns an error
-		next()
-		return nil
-	}
-	_ = l.Serve(c.Request.Context(), req, none, func(ctx context.Context, seen *observe.Response) error {
-		run(ctx, c, seen, next)
-		return nil
-	})
-}
-
-func run(ctx context.Context, c *gin.Context, seen *observe.Response, next func()) {
+func run(ctx context.Context, c *gin.Context, seen *observe.Response, next func() error) error {
 	r, w, before := c.Request, c.Writer, len(c.Errors)
 	inside := &writer{w, seen.Wrap(w)}
 	c.Request, c.Writer = r.WithContext(ctx), inside
@@ -33,8 +20,9 @@ func run(ctx context.Context, c *gin.Context, seen *observe.Response, next func(
 		rule.HandBack(r, c.Request)
 		c.Request, c.Writer = r, w
 	}()
-	next() // here, and not after the lock is released
+	err := next()
 	inside.settle(c.Writer.Status(), len(c.Errors) > before)
+	return err
 }
 
 // writer shows when gin, which only remembers a status at first, really begins to answer.
@@ -96,15 +84,6 @@ type request struct {
 // Operation implements rule.Request.
 func (r *request) Operation() rule.Operation {
 	return rule.Operation{Method: r.R.Method, Route: r.c.FullPath()}
-}
-
-// Params implements rule.Request.
-func (r *request) Params() []string {
-	var names []string
-	for _, p := range r.c.Params {
-		names = append(names, p.Key)
-	}
-	return names
 }
 
 // Query implements rule.Request, as handlers read it: it is parsed once.

@@ -22,11 +22,6 @@ type kept struct {
 	Whole       bool                `json:"w"` // the body is all of it
 }
 
-func (a *kept) encode() []byte {
-	raw, _ := json.Marshal(a) // strings, a number and bytes: it cannot fail
-	return raw
-}
-
 func decode(raw []byte) (*kept, error) {
 	var a kept
 	if err := json.Unmarshal(raw, &a); err != nil || a.Status < 200 || a.Status > 999 || a.Fingerprint == "" {
@@ -75,15 +70,6 @@ func changed(found, left http.Header) map[string][][]byte {
 		}
 	}
 	return diff
-}
-
-// replace makes to what from is.
-func replace(to, from http.Header) {
-	if from == nil { // nobody has asked for it
-		return
-	}
-	clear(to)
-	maps.Copy(to, from)
 }
 
 // capture holds an answer back until it is kept, up to a limit: who has got an answer gets it again.
@@ -179,12 +165,17 @@ func (c *capture) commit() {
 		return
 	}
 	c.committed = true
+	header := c.begun
 	if c.status == 0 {
-		replace(c.to.Header(), c.header)
-		return
+		header = c.header
 	}
-	replace(c.to.Header(), c.begun)
-	c.to.WriteHeader(c.status)
+	if header != nil { // the handler has asked for it
+		clear(c.to.Header())
+		maps.Copy(c.to.Header(), header)
+	}
+	if c.status != 0 {
+		c.to.WriteHeader(c.status)
+	}
 	if len(c.body) > 0 {
 		_, _ = c.to.Write(c.body) // it fails if the client has gone
 	}

@@ -23,6 +23,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -185,7 +186,8 @@ type identity struct {
 func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 	key, err := idempotencyKey(r.Header.Values(Header))
 	if err != nil {
-		return identity{}, noKey(err)
+		return identity{}, refusal(httpmw.TypeIdempotencyKey, http.StatusBadRequest, "Idempotency-Key is missing or invalid",
+			"The request needs one Idempotency-Key of 1 to 255 visible ASCII characters. It was not started.", err)
 	}
 	asked, body, err := fingerprint(r, h.MaxBody)
 	if errors.Is(err, adapter.ErrMisconfigured) {
@@ -199,7 +201,8 @@ func (h *idempotent) identify(r *http.Request) (identity, *httpmw.Problem) {
 	}
 	scope, err := h.scope(r, body)
 	if err != nil {
-		return identity{}, nobodys(err)
+		return identity{}, refusal(httpmw.TypeNobodysKey, http.StatusBadRequest, "Idempotency-Key is nobody's",
+			"The server can not tell whose Idempotency-Key this is: it does not know who asks. The request was not started.", err)
 	}
 	return identity{hash(scope, key), asked}, nil
 }
@@ -278,7 +281,8 @@ func (h *idempotent) again(ctx context.Context, w http.ResponseWriter, q identit
 	case err != nil:
 		return false, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Unavailable, Err: fmt.Errorf("idempotency store: %w", err)})
 	case a.Fingerprint != q.fingerprint:
-		return false, reused()
+		return false, refusal(httpmw.TypeKeyReused, http.StatusUnprocessableEntity, "Idempotency-Key was used for another request",
+			"An earlier request with this Idempotency-Key asked for something else. This one was not started.", errReused)
 	case !a.Whole:
 		return false, httpmw.ProblemOf(adapter.Outcome{Reason: adapter.Duplicate, Err: errNotKept})
 	}
@@ -290,28 +294,12 @@ var (
 	errNotKept = errors.New("the answer was too large to be kept, flushed, or had trailers")
 	errNothing = errors.New("the handler wrote neither a status nor a body")
 	errTorn    = errors.New("the body is not as long as its Content-Length says")
+	errReused  = errors.New("the Idempotency-Key was used for another request")
 )
 
-func noKey(err error) *httpmw.Problem {
-	return &httpmw.Problem{
-		Type: httpmw.TypeIdempotencyKey, Title: "Idempotency-Key is missing or invalid", Status: http.StatusBadRequest, Err: err,
-		Detail: "The request needs one Idempotency-Key of 1 to 255 visible ASCII characters. It was not started.",
-	}
-}
-
-func nobodys(err error) *httpmw.Problem {
-	return &httpmw.Problem{
-		Type: httpmw.TypeNobodysKey, Title: "Idempotency-Key is nobody's", Status: http.StatusBadRequest, Err: err,
-		Detail: "The server can not tell whose Idempotency-Key this is: it does not know who asks. The request was not started.",
-	}
-}
-
-func reused() *httpmw.Problem {
-	return &httpmw.Problem{
-		Type: httpmw.TypeKeyReused, Title: "Idempotency-Key was used for another request", Status: http.StatusUnprocessableEntity,
-		Err:    errors.New("the Idempotency-Key was used for another request"),
-		Detail: "An earlier request with this Idempotency-Key asked for something else. This one was not started.",
-	}
+// refusal is an answer that only this package gives.
+func refusal(typ string, status int, title, detail string, err error) *httpmw.Problem {
+	return &httpmw.Problem{Type: typ, Status: status, Title: title, Detail: detail, Err: err}
 }
 
 // keep saves the answer, still under the lock: a repeat finds the one or the other.
@@ -329,7 +317,8 @@ func (h *idempotent) keep(r *http.Request, q identity, c *capture) {
 	default:
 		save, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // also if the client has gone
 		defer cancel()
-		err = h.Store.Save(save, q.key, c.answer(q.fingerprint).encode(), h.Window)
+		raw, _ := json.Marshal(c.answer(q.fingerprint)) // strings, a number and bytes: it cannot fail
+		err = h.Store.Save(save, q.key, raw, h.Window)
 	}
 	if err == nil {
 		return

@@ -255,108 +255,88 @@ func TestARepeatOfARequestThatStillRunsIs409(t *testing.T) {
 	p.ranTimes(1)
 }
 
+// What is an answer is kept, and given again. All else runs again.
 func TestWhatFailedRunsAgain(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string]http.HandlerFunc{
-		"500":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
-		"held":   func(w http.ResponseWriter, r *http.Request) { httpmw.ProblemFor(core.ErrHeld).ServeHTTP(w, r) },
-		"429":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
-		"499":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(499) },
-		"panics": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	ofNine := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	withHeader := func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", "1")
+			next(w, r)
+		}
+	}
+	nothing := func(http.ResponseWriter, *http.Request) {}
+	for name, test := range map[string]struct {
+		first        http.HandlerFunc
+		kept, logged bool
+		leaves       bool // the client
+		method       string
+	}{
+		"500":              {first: status(http.StatusInternalServerError)},
+		"held":             {first: func(w http.ResponseWriter, r *http.Request) { httpmw.ProblemFor(core.ErrHeld).ServeHTTP(w, r) }},
+		"429":              {first: status(http.StatusTooManyRequests)},
+		"499":              {first: status(499)},
+		"panics":           {first: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		"4xx is an answer": {first: status(http.StatusPaymentRequired), kept: true},
 		// What a framework's adapter leaves of an error that it writes later, and a handler that has given up.
-		"nothing":       func(http.ResponseWriter, *http.Request) {},
-		"only a header": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Step", "1") },
+		"nothing":       {first: nothing, logged: true},
+		"only a header": {first: withHeader(nothing), logged: true},
+		// A whole gin writes a 200 for a handler that has written nothing.
+		"given up":             {first: status(http.StatusOK), leaves: true, logged: true},
+		"an empty 200":         {first: status(http.StatusOK), kept: true},
+		"a body to nobody":     {first: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "paid") }, leaves: true, kept: true},
+		"a header to nobody":   {first: withHeader(status(http.StatusOK)), leaves: true, kept: true},
+		"a flush to nobody":    {first: func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }, leaves: true, kept: true},
+		"no content to nobody": {first: status(http.StatusNoContent), leaves: true, kept: true},
+		// It is what a handler leaves that copies from an upstream whose connection breaks.
+		"cut off":        {first: ofNine(201, "torn"), logged: true},
+		"too long":       {first: ofNine(201, "more than all of it"), logged: true},
+		"whole":          {first: ofNine(201, "all of it"), kept: true},
+		"to HEAD":        {first: ofNine(200, ""), method: http.MethodHead, kept: true},
+		"without a body": {first: ofNine(304, ""), kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var calls atomic.Int32
-			p := newPayments(t, func(w http.ResponseWriter, r *http.Request) {
-				if calls.Add(1) == 1 {
-					first(w, r)
+			var log strings.Builder
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			var p *payments
+			p = newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+				if p.ran.Load() > 1 {
+					echoed(w, r)
 					return
 				}
-				echoed(w, r)
+				if test.leaves {
+					leave()
+				}
+				test.first(w, r)
+			}, func(c *idempotency.Config) {
+				c.Logger, c.Applies = slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) bool { return true }
 			})
+			method := cmp.Or(test.method, http.MethodPost)
 			func() {
 				defer func() { _ = recover() }()
-				p.ask("k1", "10")
+				p.send(ctx, method, "/payments", "k1", "10")
 			}()
-			p.wants(p.ask("k1", "10"), 201, "paid 10", false)
-			p.wants(p.ask("k1", "10"), 201, "paid 10", true)
-			p.ranTimes(2)
-		})
-	}
-	t.Run("4xx is an answer", func(t *testing.T) {
-		t.Parallel()
-		p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no money", http.StatusPaymentRequired) })
-		p.wants(p.ask("k1", "10"), 402, "no money", false)
-		p.wants(p.ask("k1", "10"), 402, "no money", true)
-		p.ranTimes(1)
-	})
-}
-
-// A whole gin writes a 200 for a handler that has written nothing.
-func TestABare200ToNobodyIsNoAnswer(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		leaves bool
-		ran    int32
-	}{
-		"given up":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, true, 2},
-		"somebody":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, false, 1},
-		"with a body": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "paid") }, true, 1},
-		"with a header": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("ETag", "1")
-			w.WriteHeader(http.StatusOK)
-		}, true, 1},
-		"flushed":    {func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }, true, 1},
-		"no content": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, true, 1},
-	} {
-		ctx, leave := context.WithCancel(t.Context())
-		p := newPayments(t, func(w http.ResponseWriter, r *http.Request) {
-			if test.leaves {
-				leave()
+			if (log.Len() > 0) != test.logged {
+				t.Errorf("logged %q", log.String())
 			}
-			test.answer(w, r)
+			again := p.send(t.Context(), method, "/payments", "k1", "10")
+			if p.ranTimes(map[bool]int32{true: 1, false: 2}[test.kept]); test.kept {
+				return
+			}
+			p.wants(again, 201, "paid 10", false)
+			p.wants(p.send(t.Context(), method, "/payments", "k1", "10"), 201, "paid 10", true)
 		})
-		p.send(ctx, http.MethodPost, "/payments", "k1", "10")
-		p.ask("k1", "10")
-		if leave(); p.ran.Load() != test.ran {
-			t.Errorf("%s: ran %d times, want %d", name, p.ran.Load(), test.ran)
-		}
-	}
-}
-
-// It is what a handler leaves that copies from an upstream whose connection breaks.
-func TestAnAnswerThatIsNotAsLongAsItSaysIsNotKept(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		method string
-		status int
-		body   string
-		kept   bool
-	}{
-		"cut off":  {http.MethodPost, 201, "torn", false},
-		"whole":    {http.MethodPost, 201, "all of it", true},
-		"to HEAD":  {http.MethodHead, 200, "", true},
-		"no body":  {http.MethodPost, 304, "", true},
-		"too long": {http.MethodPost, 201, "more than all of it", false},
-	} {
-		var log strings.Builder
-		p := newPayments(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "9")
-			w.WriteHeader(test.status)
-			_, _ = io.WriteString(w, test.body)
-		}, func(c *idempotency.Config) {
-			c.Logger, c.Applies = slog.New(slog.NewTextHandler(&log, nil)), func(*http.Request) bool { return true }
-		})
-		for range 2 {
-			p.send(t.Context(), test.method, "/payments", "k1", "")
-		}
-		if want := map[bool]int32{true: 1, false: 2}[test.kept]; p.ran.Load() != want || (log.Len() == 0) != test.kept {
-			t.Errorf("%s: ran %d times, want %d; logged %s", name, p.ran.Load(), want, log.String())
-		}
 	}
 }
 
@@ -522,19 +502,10 @@ func TestAWriterKnowsOfTheClientAndGivesItsConnectionToNobody(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusCreated)
 	})
-	srv := httptest.NewServer(p.h)
-	defer srv.Close()
 	for range 2 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
+		if w := p.ask("k1", ""); w.Code != http.StatusCreated {
+			t.Errorf("%d %s", w.Code, w.Body)
 		}
-		r.Header.Set("Idempotency-Key", "k1")
-		res, err := srv.Client().Do(r)
-		if err != nil || res.StatusCode != http.StatusCreated {
-			t.Fatalf("%v, %v", res, err)
-		}
-		_ = res.Body.Close()
 	}
 	p.ranTimes(1)
 }

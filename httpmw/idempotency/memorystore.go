@@ -7,16 +7,10 @@ import (
 )
 
 // MemoryStore is an [Store] in memory, for tests and single processes. The zero value is
-// ready. It forgets what is over when something is saved. It is not limited otherwise.
+// ready. It forgets each answer when its window is over. It is not limited otherwise.
 type MemoryStore struct {
-	mu    sync.Mutex // protects the fields below
-	kept  map[string]memoryRecord
-	sweep time.Time // when to look for what is over
-}
-
-type memoryRecord struct {
-	answer []byte
-	until  time.Time
+	mu   sync.Mutex // protects the field below
+	kept map[string][]byte
 }
 
 var _ Store = (*MemoryStore)(nil)
@@ -25,30 +19,23 @@ var _ Store = (*MemoryStore)(nil)
 func (m *MemoryStore) Load(ctx context.Context, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r, ok := m.kept[key]; ok && time.Now().Before(r.until) {
-		return r.answer, ctx.Err()
-	}
-	return nil, ctx.Err()
+	return m.kept[key], ctx.Err()
 }
 
 // Save implements [Store].
 func (m *MemoryStore) Save(ctx context.Context, key string, answer []byte, window time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
 	if m.kept == nil {
-		m.kept = make(map[string]memoryRecord)
+		m.kept = make(map[string][]byte)
 	}
-	if now.After(m.sweep) {
-		for k, r := range m.kept {
-			if now.After(r.until) {
-				delete(m.kept, k)
-			}
-		}
-		m.sweep = now.Add(time.Minute)
-	}
-	if r, ok := m.kept[key]; !ok || !now.Before(r.until) {
-		m.kept[key] = memoryRecord{answer, now.Add(window)}
+	if m.kept[key] == nil {
+		m.kept[key] = answer
+		time.AfterFunc(window, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.kept, key)
+		})
 	}
 	return ctx.Err()
 }

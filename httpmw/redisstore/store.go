@@ -25,21 +25,17 @@ type Store struct {
 var _ idempotency.Store = (*Store)(nil)
 
 // Option configures a [Store].
-type Option interface{ apply(*Store) }
-
-type optionFunc func(*Store)
-
-func (f optionFunc) apply(s *Store) { f(s) }
+type Option func(*Store)
 
 // WithPrefix sets what stands before each key. The default is "holdfast-answer:", which is no
 // prefix of locks: what begins with theirs is shown as a lock of other software. The last one wins.
-func WithPrefix(prefix string) Option { return optionFunc(func(s *Store) { s.prefix = prefix }) }
+func WithPrefix(prefix string) Option { return func(s *Store) { s.prefix = prefix } }
 
 // New returns a store on a client. It does no I/O.
 func New(rdb redis.Cmdable, opts ...Option) *Store {
 	s := &Store{rdb: rdb, prefix: "holdfast-answer:"}
 	for _, o := range opts {
-		o.apply(s)
+		o(s)
 	}
 	return s
 }

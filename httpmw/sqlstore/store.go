@@ -12,6 +12,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -33,8 +34,6 @@ const (
 	SQLite
 )
 
-const defaultTable = "holdfast_answers"
-
 // Store is a store for answers. Make it with [New]. The database stays yours, to close.
 type Store struct {
 	db      *sql.DB
@@ -49,9 +48,7 @@ var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Z
 // New returns a store on a table, "" for holdfast_answers. It does no I/O. A dialect or a name that
 // cannot work is [core.ErrInvalid].
 func New(db *sql.DB, dialect Dialect, table string) (*Store, error) {
-	if table == "" {
-		table = defaultTable
-	}
+	table = cmp.Or(table, "holdfast_answers")
 	switch {
 	case db == nil:
 		return nil, fmt.Errorf("sqlstore: %w: nil database", core.ErrInvalid)

@@ -3,16 +3,13 @@ package jobtest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
@@ -83,7 +80,7 @@ func Test(t *testing.T, q Queue) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Queue){
 		"AJobRunsUnderItsName": runs, "ARefusedJobDoesNotRun": refused, "AJobWithoutAUsableKeyDoesNotRun": keyless, "SeveralNamesAreHeldTogether": several,
-		"ADuplicateDoesNotRun": duplicate, "AJobThatLostItsLockDecidesNothing": lost, "HostileValuesGetLocksOfTheirOwnNames": hostileValues,
+		"ADuplicateDoesNotRun": duplicate, "AJobThatLostItsLockDecidesNothing": lost,
 		"AFunctionMakesTheName": functions, "RulesThatCannotWorkAreRefused": construction,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,23 +174,13 @@ func keyless(t *testing.T, q Queue) {
 		typed     bool // a decoder leaves it as it is
 	}{
 		{"order:{id}", ``, false},
-		{"order:{id}", `id=secret`, false},
 		{"order:{id}", `{"id":"secret"`, false},
-		{"order:{id}", `{"id":"secret"}{}`, false},
-		{"order:{id}", `["secret"]`, false},
 		{"order:{id}", `{"secret":1}`, true},
 		{"order:{id}", `{"ID":"secret"}`, true},
-		{"order:{id}", `{"id":"secret","id":2}`, false},
 		{"order:{id}", `{"id":"secret","Id":2}`, true},
-		{"order:{id}", `{"id":null}`, true},
-		{"order:{id}", `{"id":""}`, true},
 		{"order:{id}", `{"id":{"secret":1}}`, true},
-		{"order:{id}", `{"id":["secret"]}`, true},
-		{"order:{id}", `{"id":4.2}`, true},
-		{"order:{id}", `{"id":1e3}`, false},
 		{"order:{id|int}", `{"id":"secret"}`, true},
 		{"order:{order.id}", `{"order":{"secret":1}}`, true},
-		{"order:{order.id}", `{"order":"secret"}`, true},
 		{"order:{id} customer:{customer}", `{"id":42}`, true},
 	} {
 		if q.Typed && !test.typed {
@@ -255,27 +242,6 @@ func lost(t *testing.T, q Queue) {
 			if verdict == ErrBroken && !q.Wrapped && !errors.Is(err, ErrBroken) { //nolint:errorlint // that very error
 				t.Errorf("%v has lost the job's error", err)
 			}
-		}
-	}
-}
-
-func hostileValues(t *testing.T, q Queue) {
-	run := q.mount(t, locktest.Memory(t), hostile.Template)
-	var names hostile.Names
-	for what, value := range hostile.Values() {
-		if !utf8.ValidString(value) {
-			continue // JSON has no such strings
-		}
-		text, err := json.Marshal(map[string]string{"v": value})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err = run(string(text), func(ctx context.Context) error {
-			x, _ := core.FromContext(ctx)
-			names.Check(t, value, x.Name())
-			return nil
-		}); err != nil {
-			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

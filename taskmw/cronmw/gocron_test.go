@@ -65,24 +65,6 @@ func TestASchedulerSkipsTheRunThatAnotherOneIsAt(t *testing.T) {
 	}
 }
 
-func TestASchedulerThatFiresLateSkipsTheRun(t *testing.T) {
-	t.Parallel()
-	locks := locktest.Memory(t)
-	run, err := gocronLocker(t, locks, "cron:{job}", core.WithMinHold(time.Hour)).Lock(t.Context(), "report")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Unlock(t.Context()); err != nil { // the run is over
-		t.Fatal(err)
-	}
-	late := make(outcomes, 1)
-	locker := gocronLocker(t, locks, "cron:{job}", core.WithMinHold(time.Hour))
-	schedule(t, locker, func() { t.Error("it ran again") }, late)
-	if err := <-late; !errors.Is(err, core.ErrHeld) {
-		t.Errorf("the late scheduler: %v, want held", err)
-	}
-}
-
 func TestAGocronLockerRefusesDedup(t *testing.T) {
 	t.Parallel()
 	if _, err := cronmw.NewLocker(locktest.Memory(t), "cron:{job}", core.WithDedup(time.Hour)); !errors.Is(err, core.ErrInvalid) {

@@ -2,14 +2,15 @@ package cronmw_test
 
 import (
 	"context"
-	"testing"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
@@ -30,18 +31,29 @@ func withLocker(locks *core.Locker) (gocron.Scheduler, error) {
 	return gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 }
 
-func TestTheCodeOfThePageWorks(t *testing.T) {
-	t.Parallel()
-	locks := locktest.Memory(t)
-	c, err := withRobfig(locks, cron.DiscardLogger, func(context.Context) error { return nil })
-	if err != nil || len(c.Entries()) != 1 {
-		t.Error(err)
+func Example() {
+	ctx := context.Background()
+	store := memlock.New() // what the nodes share
+	for node := range 2 {
+		locks, err := core.New(store)
+		if err != nil {
+			panic(err)
+		}
+		c, err := withRobfig(locks, cron.DiscardLogger, func(context.Context) error {
+			fmt.Println("node", node, "writes the report")
+			return nil
+		})
+		if err != nil {
+			panic(err)
+		}
+		c.Entries()[0].WrappedJob.Run() // the scheduler does it, each minute
+		s, err := withLocker(locks)
+		if err != nil {
+			panic(err)
+		}
+		if err := errors.Join(s.Shutdown(), locks.Close(ctx)); err != nil {
+			panic(err)
+		}
 	}
-	byLocker, err := withLocker(locks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := byLocker.Shutdown(); err != nil {
-		t.Error(err)
-	}
+	// Output: node 0 writes the report
 }

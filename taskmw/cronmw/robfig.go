@@ -8,6 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
@@ -24,23 +25,18 @@ func (f Func) Run() { _ = f(context.Background()) }
 // Give each job a name of its own, and [core.WithMinHold]; the package documentation says why. If the
 // job is a [Func], it gets the lease's context. Any other job cannot learn that the lock is lost.
 func SkipIfHeld(l *core.Locker, name string, logger cron.Logger, opts ...core.Option) cron.JobWrapper {
-	w, err := NewWrapper(l, name, logger, opts...)
-	if err != nil {
-		panic(err.Error())
-	}
-	return w
+	return adapter.Must(NewWrapper(l, name, logger, opts...))
 }
 
 // NewWrapper is [SkipIfHeld], and returns an error that matches [core.ErrInvalid] for what cannot work.
 func NewWrapper(l *core.Locker, name string, logger cron.Logger, opts ...core.Option) (cron.JobWrapper, error) {
-	if err := key.CheckName(name); err != nil {
-		return nil, fmt.Errorf("cronmw: %w", err)
+	locks, err := l.With(append([]core.Option{core.WithWait(0), core.WithTemplate(name)}, opts...)...)
+	if err == nil {
+		err = key.CheckName(name)
 	}
-	if logger == nil {
-		return nil, fmt.Errorf("cronmw: %w: nil logger", core.ErrInvalid)
+	if err == nil && logger == nil {
+		err = fmt.Errorf("%w: nil logger", core.ErrInvalid)
 	}
-	opts = append([]core.Option{core.WithWait(0), core.WithTemplate(name)}, opts...)
-	locks, err := l.With(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("cronmw: %w", err)
 	}

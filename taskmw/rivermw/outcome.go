@@ -24,10 +24,10 @@ func (m *middleware) settled(ctx context.Context, job *rivertype.JobRow, out ada
 		m.unrun(ctx, job)
 		return nil
 	case adapter.Held:
-		return &rivertype.JobSnoozeError{Duration: spread(m.snooze)}
+		return &rivertype.JobSnoozeError{Duration: adapter.Spread(m.snooze)}
 	case adapter.Stopping:
 		if errors.Is(out.Err, core.ErrDraining) { // another process has the job at once
-			return &rivertype.JobSnoozeError{Duration: spread(m.snooze)}
+			return &rivertype.JobSnoozeError{Duration: adapter.Spread(m.snooze)}
 		}
 	case adapter.BadKey, adapter.Misconfigured: // another attempt would find the same, unless a function says otherwise
 		if errors.Is(out.Err, core.ErrInvalid) {

@@ -2,8 +2,7 @@ package rivermw
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"strconv"
 
 	"github.com/riverqueue/river/rivertype"
 
@@ -23,13 +22,7 @@ import (
 // together below River's RescueStuckJobsAfter. The default scope of [core.WithDedup] is the kind.
 // A holder's default label has the job: "worker-3:4711 job:ship_order:17".
 func WithKind(kind, template string, opts ...core.Option) Option {
-	return optionFunc(func(m *middleware) error {
-		k, err := adapter.NewKey(template, sources)
-		if err != nil {
-			return fmt.Errorf("WithKind(%q): %w", kind, err)
-		}
-		return m.add(kind, k, opts)
-	})
+	return func(m *middleware) error { return m.rules.Add(kind, template, sources.Source, opts...) }
 }
 
 // WithKindFunc is [WithKind] with a function that returns the name to lock. Use key.Key's Name, of
@@ -38,24 +31,17 @@ func WithKind(kind, template string, opts ...core.Option) Option {
 // If it returns an error, the worker does not run. An error that matches [core.ErrInvalid] cancels the job.
 // Any other error is returned unchanged, so River retries the job.
 func WithKindFunc(kind string, name func(context.Context, *rivertype.JobRow) (string, error), opts ...core.Option) Option {
-	return optionFunc(func(m *middleware) error {
-		k, err := adapter.KeyFunc(kind, name)
-		if err != nil {
-			return fmt.Errorf("WithKindFunc(%q): %w", kind, err)
-		}
-		return m.add(kind, k, opts)
-	})
+	return func(m *middleware) error { return m.rules.AddFunc(kind, name, opts...) }
 }
 
-func (m *middleware) add(kind string, k adapter.Key[*rivertype.JobRow], opts []core.Option) error {
-	if strings.TrimSpace(kind) == "" || m.rules[kind] != nil {
-		return fmt.Errorf("kind %q: %w: empty, or it has a rule already", kind, core.ErrInvalid)
-	}
-	defaults := []core.Option{core.WithWait(0), core.WithDedupScope(kind)}
-	r, err := adapter.NewRule(m.locks, k, append(defaults, opts...)...)
-	if err != nil {
-		return fmt.Errorf("kind %q: %w", kind, err)
-	}
-	m.rules[kind] = r
-	return nil
+var sources = adapter.Document[*rivertype.JobRow]{
+	JSON: map[string]func(*rivertype.JobRow) []byte{
+		"":         func(job *rivertype.JobRow) []byte { return job.EncodedArgs },
+		"metadata": func(job *rivertype.JobRow) []byte { return job.Metadata },
+	},
+	Known: map[string]func(context.Context, *rivertype.JobRow) string{
+		"river:kind":  func(_ context.Context, job *rivertype.JobRow) string { return job.Kind },
+		"river:queue": func(_ context.Context, job *rivertype.JobRow) string { return job.Queue },
+		"river:id":    func(_ context.Context, job *rivertype.JobRow) string { return strconv.FormatInt(job.ID, 10) },
+	},
 }

@@ -8,7 +8,7 @@
 //	})
 //
 // A key is a template. {order_id} and {order.id} are read from the first argument, as JSON has it. {arg:1} is the
-// second argument, a string or a number. {temporal:workflow}, {temporal:activity} and {temporal:queue} are the
+// second argument, a string or a number, and {arg:1.id} a member of it. {temporal:workflow}, {temporal:activity} and {temporal:queue} are the
 // workflow's ID, the activity's type, and the task queue.
 //
 // Temporal has application errors with a type. The interceptor's own are:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -33,8 +32,7 @@ const delay = 5 * time.Second
 func refused(ctx context.Context, out adapter.Outcome) error {
 	switch out.Reason {
 	case adapter.Held:
-		later := delay - delay/5 + rand.N(2*delay/5+1) //nolint:gosec // G404: it spreads retries
-		return failure(ctx, "the lock is held", TypeHeld, out.Err, temporal.ApplicationErrorOptions{NextRetryDelay: later})
+		return failure(ctx, "the lock is held", TypeHeld, out.Err, temporal.ApplicationErrorOptions{NextRetryDelay: adapter.Spread(delay)})
 	case adapter.Duplicate:
 		return failure(ctx, "it was done before", TypeDuplicate, out.Err, temporal.ApplicationErrorOptions{NonRetryable: true})
 	case adapter.BadKey, adapter.Misconfigured:

@@ -2,15 +2,17 @@ package temporalmw_test
 
 import (
 	"context"
-	"testing"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/internal/locktest"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/taskmw/temporalmw"
 )
 
@@ -41,12 +43,17 @@ func Ship(ctx context.Context, s shipment) error {
 
 func shipOrder(ctx context.Context, _ int, _ uint64) error { return ctx.Err() }
 
-func TestTheCodeOfThePageWorks(t *testing.T) {
-	t.Parallel()
-	c, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
+func Example() {
+	c, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	defer c.Close()
-	newWorker(c, locktest.Memory(t)).RegisterActivity(Ship)
+	locks, err := core.New(memlock.New())
+	if err != nil {
+		panic(err)
+	}
+	newWorker(c, locks).RegisterActivity(Ship)
+	fmt.Println("ready to run")
+	// Output: ready to run
 }

@@ -4,54 +4,50 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"go.temporal.io/sdk/activity"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
-	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// sources are those of an activity's arguments.
-func sources(name string) (adapter.Source[[]any], error) {
-	switch name {
-	case "temporal:workflow":
-		return ofInfo(func(i activity.Info) string { return i.WorkflowExecution.ID }), nil
-	case "temporal:activity":
-		return ofInfo(func(i activity.Info) string { return i.ActivityType.Name }), nil
-	case "temporal:queue":
-		return ofInfo(func(i activity.Info) string { return i.TaskQueue }), nil
+var numbered = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.|$)`)
+
+// source is one of an activity's arguments, in the JSON that Temporal's default converter sends.
+func source(name string) (adapter.Source[[]any], error) {
+	if arg, ok := strings.CutPrefix(name, "arg:"); ok && !numbered.MatchString(arg) {
+		return adapter.Source[[]any]{}, errors.New("an argument has a number, from 0")
 	}
-	kind, arg, ok := strings.Cut(name, ":")
-	if !ok {
-		return adapter.Typed(func(_ context.Context, args []any) (string, error) {
-			return member(args, 0, name, func(doc []byte) []byte { return doc })
-		}), nil
-	}
-	if n, err := strconv.Atoi(arg); kind == "arg" && err == nil && n >= 0 && strconv.Itoa(n) == arg {
-		return adapter.Typed(func(_ context.Context, args []any) (string, error) {
-			return member(args, n, "value", func(doc []byte) []byte { return append(append([]byte(`{"value":`), doc...), '}') })
-		}), nil
-	}
-	return adapter.Source[[]any]{}, errors.New(
-		"there are {json.path} of the first argument, {arg:1}, {temporal:workflow}, {temporal:activity} and {temporal:queue}")
+	return sources.Source(name)
 }
 
-func ofInfo(get func(activity.Info) string) adapter.Source[[]any] {
-	return adapter.Typed(func(ctx context.Context, _ []any) (string, error) { return get(activity.GetInfo(ctx)), nil })
+var sources = adapter.Document[[]any]{
+	JSON: map[string]func([]any) []byte{
+		"": func(args []any) []byte {
+			if len(args) == 0 {
+				return []byte("{}")
+			}
+			return document(args[0])
+		},
+		"arg": func(args []any) []byte {
+			all := make(map[string]any)
+			for i, arg := range args {
+				all[strconv.Itoa(i)] = arg
+			}
+			return document(all)
+		},
+	},
+	Known: map[string]func(context.Context, []any) string{
+		"temporal:workflow": func(ctx context.Context, _ []any) string { return activity.GetInfo(ctx).WorkflowExecution.ID },
+		"temporal:activity": func(ctx context.Context, _ []any) string { return activity.GetInfo(ctx).ActivityType.Name },
+		"temporal:queue":    func(ctx context.Context, _ []any) string { return activity.GetInfo(ctx).TaskQueue },
+	},
 }
 
-// member reads a member of an argument, in the JSON that Temporal's default converter sends.
-func member(args []any, i int, path string, in func([]byte) []byte) (string, error) {
-	if i >= len(args) {
-		return "", nil
-	}
-	doc, err := json.Marshal(args[i])
-	if err != nil {
-		return "", fmt.Errorf("%w: argument %d is not JSON", core.ErrInvalid, i)
-	}
-	return key.JSONValue(in(doc), path)
+// document is v as JSON, and none if it has none: then it has no usable value for a key.
+func document(v any) []byte {
+	doc, _ := json.Marshal(v)
+	return doc
 }

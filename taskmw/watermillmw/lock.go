@@ -22,40 +22,30 @@ var ErrKey = errors.New("watermillmw: the message does not say what to lock")
 // With [core.WithDedup], a handler that produces messages has to publish them itself. One that returns messages is
 // never marked as done, because they are published later, and that may fail.
 func Lock(l *core.Locker, template string, opts ...core.Option) message.HandlerMiddleware {
-	mw, err := New(l, template, opts...)
-	if err != nil {
-		panic("watermillmw: " + err.Error())
-	}
-	return mw
+	return adapter.Must(New(l, template, opts...))
 }
 
 // New is [Lock], and returns an error that matches [core.ErrInvalid] for what cannot work.
 func New(l *core.Locker, template string, opts ...core.Option) (message.HandlerMiddleware, error) {
-	k, err := adapter.NewKey(template, sources)
-	if err != nil {
-		return nil, err
-	}
-	return newMiddleware(l, k, opts)
+	k, err := adapter.NewKey(template, sources.Source)
+	return newMiddleware(l, k, err, opts)
 }
 
 // LockFunc is [New] with a function that returns the name to lock. Use key.Key's Name, of package core/key,
 // for values that come from outside. An error that matches [core.ErrInvalid] becomes an [ErrKey]; any other is returned
 // unchanged.
-func LockFunc(l *core.Locker, name func(*message.Message) (string, error), opts ...core.Option) (message.HandlerMiddleware, error) {
-	if name == nil {
-		return nil, fmt.Errorf("%w: nil function", core.ErrInvalid)
-	}
-	k, err := adapter.KeyFunc("", func(_ context.Context, msg *message.Message) (string, error) { return name(msg) })
-	if err != nil {
-		return nil, err
-	}
-	return newMiddleware(l, k, opts)
+func LockFunc(l *core.Locker, name func(context.Context, *message.Message) (string, error), opts ...core.Option) (message.HandlerMiddleware, error) {
+	k, err := adapter.KeyFunc("", name)
+	return newMiddleware(l, k, err, opts)
 }
 
-func newMiddleware(l *core.Locker, k adapter.Key[*message.Message], opts []core.Option) (message.HandlerMiddleware, error) {
-	rule, err := adapter.NewRule(l, k, opts...)
+func newMiddleware(l *core.Locker, k adapter.Key[*message.Message], err error, opts []core.Option) (message.HandlerMiddleware, error) {
+	var rule *adapter.Rule[*message.Message]
+	if err == nil {
+		rule, err = adapter.NewRule(l, k, opts...)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("watermillmw: %w", err)
 	}
 	window, scope := rule.Locker().Dedup()
 	d := &lock{rule: rule, scoped: window > 0 && scope == ""}
@@ -87,7 +77,10 @@ func (d *lock) handle(msg *message.Message, next message.HandlerFunc) (produced 
 	case adapter.Duplicate:
 		return nil, nil
 	case adapter.BadKey:
-		return nil, keyless(out.Err)
+		if errors.Is(out.Err, core.ErrInvalid) {
+			return nil, fmt.Errorf("%w: %w", ErrKey, out.Err)
+		}
+		return nil, out.Err
 	case adapter.Lost:
 		return nil, errors.Join(own, out.Err)
 	default:
@@ -108,11 +101,4 @@ func (d *lock) ofHandler(name string) (opts []core.Option) {
 		opts = append(opts, core.WithDedupScope(name))
 	}
 	return opts
-}
-
-func keyless(err error) error {
-	if !errors.Is(err, core.ErrInvalid) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrKey, err)
 }

@@ -124,7 +124,7 @@ func loggedOnce(t *testing.T, mount Mount) {
 		want  row
 		says  []string
 	}{
-		"NoSuchParameter": {Setup{}, "POST /plain", rowRoute, []string{"/plain", "{id|int}", "it has none"}},
+		"NoSuchParameter": {Setup{}, "POST /plain", rowRoute, []string{"/plain", "{id|int}", "the route does not have it"}},
 		"Unlockable":      {Setup{Key: "order:{id|int}", Options: paid}, "POST /orders/42", rowUnlockable, []string{"WithDedup"}},
 		"ByAKeyFunc":      {Setup{KeyFunc: named("order:42", nil), Options: paid}, "POST /orders/42", rowUnlockable, []string{"WithDedup"}},
 	} {

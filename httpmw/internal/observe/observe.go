@@ -35,12 +35,9 @@ func (o *Response) Restore() {
 	maps.Copy(o.header, o.before)
 }
 
-// Answered takes note of an answer that is written without a ResponseWriter.
-func (o *Response) Answered(status int) { o.saw(status) }
-
-// saw takes note of a status. An informational one does not begin the response: the client
+// Answered takes note of a status. An informational one does not begin the response: the client
 // still waits for the real one.
-func (o *Response) saw(status int) {
+func (o *Response) Answered(status int) {
 	informational := status < http.StatusOK && status != http.StatusSwitchingProtocols
 	if o.status == 0 && !informational {
 		o.status = status

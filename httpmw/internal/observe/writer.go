@@ -18,11 +18,11 @@ type writer struct {
 
 func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
-	w.seen.saw(status)
+	w.seen.Answered(status)
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	w.seen.saw(http.StatusOK)
+	w.seen.Answered(http.StatusOK)
 	return w.ResponseWriter.Write(p)
 }
 
@@ -30,7 +30,7 @@ func (w *writer) Write(p []byte) (int, error) {
 func (w *writer) ReadFrom(src io.Reader) (int64, error) {
 	n, err := io.Copy(w.ResponseWriter, src)
 	if n > 0 {
-		w.seen.saw(http.StatusOK)
+		w.seen.Answered(http.StatusOK)
 	}
 	return n, err
 }
@@ -42,7 +42,7 @@ func (w *writer) Flush() { _ = w.FlushError() }
 func (w *writer) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {
-		w.seen.saw(http.StatusOK)
+		w.seen.Answered(http.StatusOK)
 	}
 	return err
 }

@@ -23,8 +23,6 @@ var (
 type Request interface {
 	// Operation is the method, and the pattern that the request was routed by, "" if it was not.
 	Operation() Operation
-	// Params are the names of the route's parameters, for the log.
-	Params() []string
 	// Param returns a path parameter, unescaped. Its error is ErrRoute if the route does not have it.
 	Param(name string) (string, error)
 	// Query and Header return all values of a name. Host is among the headers.

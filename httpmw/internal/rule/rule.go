@@ -75,7 +75,10 @@ func (s Settings[R]) compile() (k adapter.Key[R], constant bool, err error) {
 	case foreign.MatchString(s.Key):
 		return k, false, fmt.Errorf("%w: key %q: a source stands between braces: {id|int}, {id|uuid} or {id|text}", core.ErrInvalid, s.Key)
 	case s.KeyFunc != nil:
-		k, err = adapter.KeyFunc("", func(_ context.Context, r R) (string, error) { return s.KeyFunc(r) })
+		k, err = adapter.KeyFunc("", func(_ context.Context, r R) (string, error) {
+			n, err := s.KeyFunc(r)
+			return strings.Clone(n), err // Fiber reuses the memory of its strings, and the name outlives the handler
+		})
 		return k, false, err
 	}
 	from, constant := s.Fields, true
@@ -119,7 +122,7 @@ func (r *Rule[R]) Run(ctx context.Context, req R, handler func(ctx context.Conte
 	out.Own = own
 	switch {
 	case out.Reason == adapter.Misconfigured:
-		r.complain(ctx, req, at.Route, out.Err)
+		r.complain(ctx, at.Route, out.Err)
 	case out.Reason == adapter.Lost && seen.Written():
 		out.Reason, out.Err = adapter.Done, nil
 	case out.Reason == adapter.Lost:
@@ -130,16 +133,9 @@ func (r *Rule[R]) Run(ctx context.Context, req R, handler func(ctx context.Conte
 
 // complain says, once for each route, that the program is at fault and not the request. Routes are written by the program's
 // author, so they are few.
-func (r *Rule[R]) complain(ctx context.Context, req R, route string, err error) {
+func (r *Rule[R]) complain(ctx context.Context, route string, err error) {
 	if _, old := r.logged.LoadOrStore(route, struct{}{}); old {
 		return
-	}
-	if errors.Is(err, ErrRoute) {
-		has := "none"
-		if params := req.Params(); len(params) > 0 {
-			has = "{" + strings.Join(params, "}, {") + "}"
-		}
-		err = fmt.Errorf("%w; it has %s", err, has)
 	}
 	r.log().LogAttrs(ctx, slog.LevelError, "holdfast: requests of this route fail",
 		slog.String("route", route), slog.String("key", r.key), slog.Any("error", err))

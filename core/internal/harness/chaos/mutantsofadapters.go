@@ -16,13 +16,13 @@ func mutantsOfTasks() []Mutant {
 			File: "taskmw/outcome.go",
 			Old:  "return fmt.Errorf(\"taskmw: %w: %w\", err, asynq.SkipRetry)",
 			New:  "return fmt.Errorf(\"taskmw: %w\", err)",
-			Test: "taskmw TestTasksWithoutAUsableKeyAreArchived",
+			Test: "taskmw TestTheTable",
 		},
 		{
 			Name: "refusal: a held lock is a task's failure",
 			File: "taskmw/configure.go",
-			Old:  "return err != nil && !excused(err)",
-			New:  "return err != nil",
+			Old:  "postponement(err) == nil && isFailure(err)",
+			New:  "isFailure(err)",
 			Test: "taskmw TestWhatBecomesOfATaskThatDoesNotRun",
 		},
 		{
@@ -35,8 +35,8 @@ func mutantsOfTasks() []Mutant {
 		{
 			Name: "refusal: a handler that has lost its lock has the last word",
 			File: "taskmw/outcome.go",
-			Old:  "if isFinal(out.Own) {",
-			New:  "if false {",
+			Old:  "case out.Reason == adapter.Lost && isFinal(out.Own):",
+			New:  "case false:",
 			Test: "taskmw TestWhatAHandlerReturns",
 		},
 		{
@@ -69,9 +69,9 @@ func mutantsOfTasks() []Mutant {
 		},
 		{
 			Name: "refusal: a task's header needs no form",
-			File: "taskmw/source.go",
-			Old:  "return adapter.Text(",
-			New:  "return adapter.Typed(",
+			File: "core/adapter/document.go",
+			Old:  "return Text(func(_ context.Context, req R) (string, error) { return text",
+			New:  "return Typed(func(_ context.Context, req R) (string, error) { return text",
 			Test: "taskmw TestWrongRulesAreConstructionErrors",
 		},
 		{
@@ -84,8 +84,8 @@ func mutantsOfTasks() []Mutant {
 		{
 			Name: "refusal: a pattern has two rules",
 			File: "taskmw/rule.go",
-			Old:  "if err == nil && (",
-			New:  "if err == nil && isRepeat == nil && (",
+			Old:  "if err == nil && slices.ContainsFunc(m.rules, isRepeat) {",
+			New:  "if err == nil && slices.ContainsFunc(m.rules[:0], isRepeat) {",
 			Test: "taskmw TestWrongRulesAreConstructionErrors",
 		},
 		{
@@ -104,8 +104,8 @@ func mutantsOfTasks() []Mutant {
 		},
 		{
 			Name: "refusal: a conflict is retried after any time",
-			File: "taskmw/configure.go",
-			Old:  "if d < 0 || d > maxConflictDelay {",
+			File: "taskmw/middleware.go",
+			Old:  "if d < 0 || d > 365*24*time.Hour {",
 			New:  "if d == -2 {",
 			Test: "taskmw TestTheConflictDelayIsTheLastOneAndNothingImpossible",
 		},
@@ -135,7 +135,7 @@ func mutantsOfTasks() []Mutant {
 			File: "taskmw/middleware.go",
 			Old:  "wait = min(a.rule.Locker().Wait(), patience)",
 			New:  "wait = a.rule.Locker().Wait()",
-			Test: "taskmw TestAConflictIsNoFailureHoweverPatientTheRule",
+			Test: "taskmw TestWaitWaitsAsLongAsTheTasksTimeAllows",
 		},
 		{
 			Name: "refusal: a panic of a key function keeps the name that its task was handed",
@@ -234,8 +234,8 @@ func mutantsOfRPC() []Mutant {
 		{
 			Name: "refusal: a client of gRPC gets core's text",
 			File: "grpcmw/status.go",
-			Old:  "\t\treturn false, a\n",
-			New:  "\t\treturn false, err\n",
+			Old:  "\treturn answerTo(own)\n",
+			New:  "\treturn nil\n",
 			Test: "grpcmw TestTheTable",
 		},
 		{
@@ -304,8 +304,8 @@ func mutantsOfRPC() []Mutant {
 		{
 			Name: "refusal: bytes name a lock",
 			File: "grpcmw/source.go",
-			Old:  "case protoreflect.StringKind:",
-			New:  "case protoreflect.StringKind, protoreflect.BytesKind:",
+			Old:  "case protoreflect.BytesKind, ",
+			New:  "case ",
 			Test: "grpcmw TestRulesThatCannotWorkAreConstructionErrors",
 		},
 		{

@@ -97,9 +97,9 @@ func mutantsOfHTTP() []Mutant {
 		},
 		{
 			Name: "http: Echo's bound handler gets another request than the lock",
-			File: "httpmw/echomw/bind.go",
+			File: "httpmw/internal/settings/settings.go",
 			Old:  "return handler(c, req) })",
-			New:  "_ = c.Bind(req); req = new(T); return handler(c, req) })",
+			New:  "_ = decode(c, req); req = new(T); return handler(c, req) })",
 			Test: "httpmw/echomw TestTheTable",
 		},
 		{
@@ -118,7 +118,7 @@ func mutantsOfHTTP() []Mutant {
 		},
 		{
 			Name: "http: Fiber's bound handler gets another request than the lock",
-			File: "httpmw/fibermw/bind.go",
+			File: "httpmw/internal/settings/settings.go",
 			Old:  "return handler(c, req) })",
 			New:  "return handler(c, new(T)) })",
 			Test: "httpmw/fibermw TestTheTable",

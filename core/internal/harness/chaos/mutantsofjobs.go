@@ -15,7 +15,7 @@ func mutantsOfJobs() []Mutant {
 		{
 			Name: "refusal: a held lock costs a job an attempt",
 			File: "taskmw/rivermw/outcome.go",
-			Old:  "case adapter.Held:\n\t\treturn &rivertype.JobSnoozeError{Duration: spread(m.snooze)}",
+			Old:  "case adapter.Held:\n\t\treturn &rivertype.JobSnoozeError{Duration: adapter.Spread(m.snooze)}",
 			New:  "case adapter.Held:\n\t\treturn out.Join()",
 			Test: "taskmw/rivermw TestTheTable",
 		},
@@ -49,9 +49,9 @@ func mutantsOfJobs() []Mutant {
 		},
 		{
 			Name: "refusal: a kind of job has two rules",
-			File: "taskmw/rivermw/rule.go",
-			Old:  " || m.rules[kind] != nil {",
-			New:  " {",
+			File: "core/adapter/rules.go",
+			Old:  " || s.named[name] != nil) {",
+			New:  ") {",
 			Test: "taskmw/rivermw TestTheTable",
 		},
 		{
@@ -92,8 +92,8 @@ func mutantsOfJobs() []Mutant {
 		{
 			Name: "refusal: an activity that found its name held comes again at once",
 			File: "taskmw/temporalmw/outcome.go",
-			Old:  "{NextRetryDelay: later}",
-			New:  "{NextRetryDelay: later - later}",
+			Old:  "{NextRetryDelay: adapter.Spread(delay)}",
+			New:  "{NextRetryDelay: 0 * delay}",
 			Test: "taskmw/temporalmw TestTheTable",
 		},
 		{
@@ -105,16 +105,16 @@ func mutantsOfJobs() []Mutant {
 		},
 		{
 			Name: "refusal: a type of activity has two rules",
-			File: "taskmw/temporalmw/interceptor.go",
-			Old:  " || l.rules[activityType] != nil {",
-			New:  " {",
+			File: "core/adapter/rules.go",
+			Old:  " || s.named[name] != nil) {",
+			New:  ") {",
 			Test: "taskmw/temporalmw TestTheTable",
 		},
 		{
 			Name: "refusal: an argument has a negative number",
 			File: "taskmw/temporalmw/source.go",
-			Old:  "n >= 0 && ",
-			New:  "",
+			Old:  "`^(0|",
+			New:  "`^(-1|0|",
 			Test: "taskmw/temporalmw TestTheTable",
 		},
 		{
@@ -134,8 +134,8 @@ func mutantsOfJobs() []Mutant {
 		{
 			Name: "refusal: a message without a key looks like any that failed",
 			File: "taskmw/watermillmw/lock.go",
-			Old:  "return fmt.Errorf(\"%w: %w\", ErrKey, err)",
-			New:  "return err",
+			Old:  "return nil, fmt.Errorf(\"%w: %w\", ErrKey, out.Err)",
+			New:  "return nil, out.Err",
 			Test: "taskmw/watermillmw TestTheTable",
 		},
 		{
@@ -150,7 +150,7 @@ func mutantsOfJobs() []Mutant {
 			File: "taskmw/watermillmw/lock.go",
 			Old:  "case adapter.Duplicate:\n\t\treturn nil, nil",
 			New:  "case adapter.Duplicate:\n\t\treturn nil, out.Err",
-			Test: "taskmw/watermillmw TestARedeliveredMessageIsHandledOnce",
+			Test: "taskmw/watermillmw TestTheTable",
 		},
 		{
 			Name: "refusal: what one handler has done another one has",
@@ -161,9 +161,9 @@ func mutantsOfJobs() []Mutant {
 		},
 		{
 			Name: "refusal: a message's metadata needs no form",
-			File: "taskmw/watermillmw/source.go",
-			Old:  "return adapter.Text(",
-			New:  "return adapter.Typed(",
+			File: "core/adapter/document.go",
+			Old:  "return Text(func(_ context.Context, req R) (string, error) { return text",
+			New:  "return Typed(func(_ context.Context, req R) (string, error) { return text",
 			Test: "taskmw/watermillmw TestTheTable",
 		},
 		{
@@ -197,15 +197,15 @@ func mutantsOfJobs() []Mutant {
 		{
 			Name: "refusal: a wrapper of cron jobs has no logger",
 			File: "taskmw/cronmw/robfig.go",
-			Old:  "if logger == nil {",
-			New:  "if logger == nil && l == nil {",
+			Old:  "if err == nil && logger == nil {",
+			New:  "if err != nil && logger == nil {",
 			Test: "taskmw/cronmw TestWrappersThatCannotWorkAreRefused",
 		},
 		{
 			Name: "refusal: a wrapper of cron jobs has any name",
 			File: "taskmw/cronmw/robfig.go",
-			Old:  "CheckName(name); err != nil {",
-			New:  "CheckName(name); err != nil && l == nil {",
+			Old:  "err = key.CheckName(name)",
+			New:  "_ = key.CheckName(name)",
 			Test: "taskmw/cronmw TestWrappersThatCannotWorkAreRefused",
 		},
 	}
