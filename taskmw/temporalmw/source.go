@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/adapter"
 )
 
-var numbered = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.|$)`)
+var numbered = regexp.MustCompile(`^(0|[1-9]\d*)(\.|$)`)
 
 // source is one of an activity's arguments, in the JSON that Temporal's default converter sends.
 func source(name string) (adapter.Source[[]any], error) {
