@@ -21,6 +21,8 @@ type command struct {
 	least  int // how many of the keys it needs while their slot moves, if it can do without the others
 
 	lasting bool // a grant or a renewal, which replicas may have to acknowledge
+	tells   bool // a release, of which somebody who waits is told
+	second  bool // it is sent by second
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
@@ -62,6 +64,16 @@ func (c *command) alone(ctx context.Context, rdb redis.UniversalClient, r replic
 
 func (c *command) whole(ctx context.Context, rdb redis.UniversalClient, r replicas) (any, error) {
 	return r.send(ctx, rdb, c, c.eval(ctx))
+}
+
+// second sends a command behind a PING, in one round trip. Redis writes first to the client whose first answer came last. With the PING, that is
+// whoever the command tells of its turn, and not we: waking one process delays the other one.
+func second(ctx context.Context, pipe redis.Pipeliner, cmd *redis.Cmd) (any, error) {
+	trip := newBatch(pipe)
+	trip.put(ctx, redis.NewCmd(ctx, "ping"))
+	trip.put(ctx, cmd)
+	trip.exec(ctx)
+	return cmd.Result()
 }
 
 // run sends a command. It marks an error if nothing can have been executed. With replicas, a reply

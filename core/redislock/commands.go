@@ -320,7 +320,7 @@ func (s *Store) end(ctx context.Context, c driver.Claim, by func(driver.Claim) c
 func (s *Store) leave(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
 	return command{
-		script: leaveScript, keys: 4,
+		script: leaveScript, tells: true, keys: 4,
 		parts: []string{
 			s.lockKey(c.Name), line, beats, s.layout.fence(c.Name),
 			owner(c), s.hubs.member(c), s.hubs.channels(c.Name),
@@ -338,7 +338,7 @@ func (s *Store) free(c driver.Claim) command {
 
 func (s *Store) release(c driver.Claim) command {
 	line, beats := s.lineKeys(c.Name)
-	cmd := command{script: releaseScript, keys: 4, parts: make([]string, 0, 9)}
+	cmd := command{script: releaseScript, tells: true, keys: 4, parts: make([]string, 0, 9)}
 	cmd.parts = append(cmd.parts, s.lockKey(c.Name), line, beats, s.layout.fence(c.Name))
 	if c.Dedup > 0 {
 		cmd.keys++

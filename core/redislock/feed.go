@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -118,6 +119,7 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 		switch m := m.(type) {
 		case *redis.Message:
 			h.tell(m.Payload)
+			runtime.Gosched() // whoever was told goes on before this reads on
 		case *redis.Subscription:
 			switch {
 			case m.Kind == "sunsubscribe": // the slot has moved

@@ -64,6 +64,37 @@ func TestWhoCannotSubscribeIsServedInItsTurn(t *testing.T) {
 	}
 }
 
+// Redis writes first to the client whose first answer came last. So whoever is granted the name hears of it before the releaser has its
+// answer, if that has had another one before.
+func TestAReleaseGoesBehindAPingIfItsProcessHasWaited(t *testing.T) {
+	t.Parallel()
+	p, _ := own(t)
+	locks, never := p.locker(t), p.locker(t)
+	x := acquire(t, never, "name")
+	got := next(t, locks, "name")
+	p.lineUp(t, 1)
+	ok(t, x.Release(t.Context()))
+	ok(t, <-got)
+	lines := monitored(t, p.addr)
+	for who, want := range map[*core.Locker]string{never: "evalsha, evalsha", locks: "evalsha, ping, evalsha"} {
+		ok(t, acquire(t, who, "free").Release(t.Context()))
+		var sent []string
+		for scripts := 0; scripts < 2; {
+			source, args := monitorLine(t, lines)
+			if strings.HasSuffix(source, " lua") {
+				continue
+			}
+			sent = append(sent, args[0])
+			if args[0] == "evalsha" {
+				scripts++
+			}
+		}
+		if got := strings.Join(sent, ", "); got != want {
+			t.Errorf("sent %s, not %s", got, want)
+		}
+	}
+}
+
 func TestASubscriptionThatFailsIsNotDialledAllTheTime(t *testing.T) {
 	t.Parallel()
 	p := part(t)

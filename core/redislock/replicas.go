@@ -76,6 +76,9 @@ func (e tooFew) Error() string { return string(e) }
 // send sends one command, and waits for the replicas if the command is a lasting one. If they do not
 // answer, the reply comes together with an error.
 func (r replicas) send(ctx context.Context, rdb redis.UniversalClient, c *command, cmd *redis.Cmd) (any, error) {
+	if c.second {
+		return second(ctx, rdb.Pipeline(), cmd)
+	}
 	if r.n == 0 || !c.lasting {
 		_ = rdb.Process(ctx, private{once: once{cmd}}) // the next line has the same error
 		return cmd.Result()

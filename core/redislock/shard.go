@@ -110,6 +110,13 @@ func (h *hubs) node(ctx context.Context, channel string) (rdb redis.UniversalCli
 	}, nil
 }
 
+// subscribed says that somebody of this process waits, or has waited of late. Then others probably wait, too.
+func (h *hubs) subscribed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.feeds) > 0
+}
+
 func (h *hubs) begin(f *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

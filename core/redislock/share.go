@@ -32,6 +32,7 @@ func flights(commands int, trip time.Duration) int {
 
 func (s *Store) alone(ctx context.Context, c command) (any, error) {
 	c = s.spelled(c)
+	c.second = c.tells && s.hubs.subscribed()
 	return c.alone(ctx, s.rdb, s.replicas)
 }
 
@@ -112,7 +113,7 @@ func (s *Store) stow(batch []*part) []*load {
 			l.parts = append(l.parts, p)
 			continue
 		}
-		l := &load{parts: []*part{p}, cmd: p.Command}
+		l := &load{parts: append(make([]*part, 0, len(batch)), p), cmd: p.Command}
 		loads = append(loads, l)
 		if m.merger != nil {
 			merged[m] = l

@@ -99,7 +99,7 @@ func (s *Store) partQueued(c driver.Claim) command { return s.parting(c, s.hubs.
 func (s *Store) parting(c driver.Claim, member string) command {
 	line, beats := s.lineKeys(c.Name)
 	holders, notes := s.holdersKeys(c.Name)
-	cmd := command{script: partScript, keys: 6, parts: []string{s.lockKey(c.Name), holders, notes, line, beats, s.layout.fence(c.Name)}}
+	cmd := command{script: partScript, tells: true, keys: 6, parts: []string{s.lockKey(c.Name), holders, notes, line, beats, s.layout.fence(c.Name)}}
 	switch {
 	case c.Dedup > 0:
 		cmd.keys++

@@ -30,18 +30,28 @@ type renewer[W Watched] struct {
 	port *call.Port
 
 	mu      sync.Mutex // protects the fields below
-	due     []W
+	due     []overdue[W]
 	running int // goroutines that run and are not overtaken
 	grown   int // how large a command may be for claims that have failed
 	of      int // so often
 }
 
+// overdue is an entry to renew, and how many of its renewals in a row had no answer: to ask it again and again would cost more than to send.
+type overdue[W Watched] struct {
+	of    W
+	fails int
+}
+
 // add has the given entries renewed. It sorts them so that those that can share a command are next to each other.
 func (r *renewer[W]) add(due []W) {
-	slices.SortStableFunc(due, func(a, b W) int { return cmp.Compare(a.Fails(), b.Fails()) })
+	all := make([]overdue[W], len(due))
+	for i, w := range due {
+		all[i] = overdue[W]{w, w.Fails()}
+	}
+	slices.SortStableFunc(all, func(a, b overdue[W]) int { return cmp.Compare(a.fails, b.fails) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.due = append(r.due, due...)
+	r.due = append(r.due, all...)
 	r.start()
 }
 
@@ -58,19 +68,19 @@ func (r *renewer[W]) start() {
 }
 
 // cut says how many of due, from the first on, go into one command. The caller holds the mutex.
-func (r *renewer[W]) cut(due []W) int {
-	n, fails := 1, due[0].Fails()
+func (r *renewer[W]) cut(due []overdue[W]) int {
+	n, fails := 1, due[0].fails
 	size := max(1, most>>min(2*fails, 8))
 	if fails == r.of {
 		size = max(size, r.grown)
 	}
-	for n < len(due) && n < size && due[n].Fails() == fails {
+	for n < len(due) && n < size && due[n].fails == fails {
 		n++
 	}
 	return n
 }
 
-func (r *renewer[W]) next() []W {
+func (r *renewer[W]) next() []overdue[W] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.due) == 0 {
@@ -102,12 +112,12 @@ func (r *renewer[W]) overtake() {
 }
 
 // renew sends one command, and gives each entry its answer. It says whether it was overtaken.
-func (r *renewer[W]) renew(batch []W) (overtaken bool) {
+func (r *renewer[W]) renew(batch []overdue[W]) (overtaken bool) {
 	asked := r.port.Clock.Read()
 	claims := make([]driver.Claim, 0, len(batch))
 	sent, bound := batch[:0], time.Duration(0)
 	for _, e := range batch {
-		c, patience, ok := e.Renewal(asked)
+		c, patience, ok := e.of.Renewal(asked)
 		if !ok { // it is over since it came due, and has said so
 			continue
 		}
@@ -122,12 +132,12 @@ func (r *renewer[W]) renew(batch []W) (overtaken bool) {
 	late := time.AfterFunc(bound/atOnce, r.overtake)
 	errs := r.port.Renew(claims, bound)
 	overtaken = !late.Stop()
-	now, answered, fails := r.port.Clock.Read(), true, sent[0].Fails()
+	now, answered := r.port.Clock.Read(), true
 	for i, e := range sent {
 		answered = answered && driver.Explain(errs[i]).Answered()
-		e.Renewed(claims[i], asked, now, errs[i])
+		e.of.Renewed(claims[i], asked, now, errs[i])
 	}
-	r.grow(fails, len(sent), answered)
+	r.grow(sent[0].fails, len(sent), answered)
 	return overtaken
 }
 
