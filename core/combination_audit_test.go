@@ -23,7 +23,10 @@ const (
 // line at which nobody stands. It is called by one goroutine at a time.
 func (s *scene) audit() {
 	for _, p := range s.processes {
-		if s.calm(p, time.Now()) {
+		s.mu.Lock()
+		calm := s.calm(p, time.Now())
+		s.mu.Unlock()
+		if calm {
 			p.link.Deliver() // replies to those who wait come to be held back later
 		}
 	}
@@ -32,28 +35,26 @@ func (s *scene) audit() {
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, p := range s.parts {
-		s.overlong(p.holding)
+		h := p.holding
+		if h.request.job.bound == maxHeld && h.outermost() && h.over.IsZero() && h.lease.Err() == nil && now.After(h.since.Add(s.maxHold()+slack)) {
+			s.fault("%v stands since %v, and its MaxHold is %v", h.request, now.Sub(h.since), s.maxHold())
+		}
 		if s.look(p); p.Err() != nil && p.Context().Err() == nil {
-			s.fault("%v: %v, and its context stands", p.holding.request, p.Err())
+			s.fault("%v: %v, and its context stands", h.request, p.Err())
 		}
 	}
-	for _, t := range s.tenancies {
-		since, ok := s.orphaned(t)
-		if !ok || !s.calm(t.process, t.last) && !s.calm(t.process, since.Add(-2*s.bound(t.request.job))) {
-			continue // what should have given it back may have been lost
+	for _, x := range s.grants {
+		since, ok := s.orphaned(x)
+		if !ok {
+			continue
 		}
-		if t.inLine && !s.calm(t.process, t.request.over.Add(-2*s.bound(t.request.job))) {
-			continue // and so may what should have left the queue before
-		}
-		if over := t.request.over; t.last.Sub(over) > max(s.ttl, t.request.job.ttl) {
-			continue // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
-		}
-		bound := cleanedUp
-		if t.unheard || t.request.local {
-			bound = abandoned
-		}
-		if age := now.Sub(since); age > bound {
-			s.fault("%v: %q is taken by what it has left behind, %v ago", t.request, t.name, age)
+		r, patience := x.request, 2*s.bound(x.request.job)
+		switch {
+		case !s.calm(x.process, x.last) && !s.calm(x.process, since.Add(-patience)): // what should have given it back may have been lost
+		case x.inLine && !s.calm(x.process, r.over.Add(-patience)): // and so may what should have left the queue before
+		case x.last.Sub(r.over) > max(s.ttl, r.job.ttl): // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
+		case now.Sub(since) > abandoned, now.Sub(since) > cleanedUp && !x.unheard && !r.local:
+			s.fault("%v: %q is taken by what it has left behind, %v ago", r, x.claim.Name, now.Sub(since))
 		}
 	}
 	for _, name := range []string{"a", "b", "c"} {
@@ -62,40 +63,50 @@ func (s *scene) audit() {
 }
 
 // orphaned says since when nobody has had a token. The caller holds the mutex.
-func (s *scene) orphaned(t *tenancy) (since time.Time, ok bool) {
-	since = t.last
-	if r := t.request; r == nil || r.over.IsZero() {
+func (s *scene) orphaned(x *grant) (since time.Time, ok bool) {
+	r := x.request
+	if r == nil || r.over.IsZero() || x.process.left || x.handoff != "" {
 		return since, false
-	} else if r.over.After(since) {
-		since = r.over
 	}
-	for _, r := range s.waiting() { // whose token it is, if it is in the same line
-		if r.process == t.process && slices.Contains(r.job.names, t.name) && r.job.line() == t.request.job.line() {
+	verify := []driver.Claim{{Name: x.claim.Name, Token: x.claim.Token}}
+	if !x.until.After(time.Now()) || s.store.Renew(context.Background(), verify)[0] != nil {
+		return since, false
+	}
+	since = latest(x.last, r.over)
+	for _, q := range s.waiting() { // whose token it is, if it is in the same line
+		if q.process == x.process && q.wants(x.claim.Name) && q.job.line() == r.job.line() {
 			return since, false
 		}
 	}
 	for _, p := range s.parts {
-		if p.Token() != t.token {
+		if p.Token() != x.claim.Token {
 			continue
 		}
-		h := p.holding
-		if h.over.IsZero() || h.unsure || p.lost {
+		if h := p.holding; h.over.IsZero() || h.unsure || p.lost {
 			return since, false
 		}
-		if h.over.After(since) {
-			since = h.over
-		}
+		since = latest(since, p.holding.over)
 	}
-	t.process.mu.Lock()
-	defer t.process.mu.Unlock()
-	return since, !t.process.left && t.handoff == "" && t.until.After(time.Now()) && s.owns(t)
+	return since, true
 }
 
-// owns asks the server.
-func (s *scene) owns(t *tenancy) bool {
-	alone, reader, limited := driver.Claim{Name: t.name, Token: t.token}, driver.Claim{Name: t.name, Token: t.token}, driver.Claim{Name: t.name, Token: t.token}
-	reader.Limit, limited.Limit = driver.Readers, 2
-	return slices.Contains(s.store.Renew(context.Background(), []driver.Claim{alone, reader, limited}), nil)
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// line is what the job is like, among those of its process that want the same name: the same lines have one token.
+func (e *job) line() string {
+	switch {
+	case e.handoff != "":
+		return e.handoff
+	case e.kind == reader, e.kind == limited:
+		return fmt.Sprint(e.kind, e.limit)
+	default:
+		return fmt.Sprint(e.local)
+	}
 }
 
 // lineOf fails the test if somebody stands in line though nobody has asked for a while. The
@@ -103,14 +114,11 @@ func (s *scene) owns(t *tenancy) bool {
 func (s *scene) lineOf(name string, now time.Time) {
 	var last time.Time
 	for _, r := range s.requests {
-		if !slices.Contains(r.job.names, name) {
-			continue
-		}
-		if r.over.IsZero() {
+		if r.wants(name) && r.over.IsZero() {
 			return
 		}
-		if r.over.After(last) {
-			last = r.over
+		if r.wants(name) {
+			last = latest(last, r.over)
 		}
 	}
 	for _, p := range s.processes {
@@ -118,14 +126,12 @@ func (s *scene) lineOf(name string, now time.Time) {
 		if !s.calm(p, last.Add(-abandoned)) { // a clean-up that was failing is tried again after a pause
 			bound = abandoned
 		}
-		if now.Sub(last) <= bound || !s.calm(p, last) || s.unheard(p) {
+		cut := !p.closing.IsZero() && !s.calm(p, p.closing) // what it could not give back stays for its time
+		if now.Sub(last) <= bound || !s.calm(p, last) || cut {
 			return
 		}
 	}
-	info, err := s.store.Inspect(context.Background(), name)
-	if err != nil {
-		s.fault("inspect: %v", err)
-	}
+	info, _ := s.store.Inspect(context.Background(), name) // memory does not fail
 	for _, w := range info.Line {
 		if came := now.Add(-w.Waited); w.Alive && !came.After(last) && !s.cameLate(name, came) {
 			s.fault("somebody stands in line for %q since %v, and nobody wants it since %v", name, w.Waited, now.Sub(last))
@@ -137,7 +143,7 @@ func (s *scene) lineOf(name string, now time.Time) {
 // Such a command may outlive its clean-up, as in audit. The caller holds the mutex.
 func (s *scene) cameLate(name string, came time.Time) bool {
 	return slices.ContainsFunc(s.requests, func(r *request) bool {
-		return slices.Contains(r.job.names, name) && !s.calm(r.process, came.Add(-1)) && came.Sub(r.over) > max(s.ttl, r.job.ttl)
+		return r.wants(name) && !s.calm(r.process, came.Add(-1)) && came.Sub(r.over) > max(s.ttl, r.job.ttl)
 	})
 }
 
@@ -155,15 +161,15 @@ func (s *scene) nothingIsLeft() {
 		if err != nil || info.Held || slices.ContainsFunc(info.Line, func(w inspect.WaiterInfo) bool { return w.Alive }) {
 			s.fault("%q is taken for ever: %+v, %v", name, info, err)
 		}
-	}
-	for i, p := range s.processes {
-		for _, name := range []string{"a", "b", "c"} {
+		for i, p := range s.processes {
 			c := driver.Claim{Name: name, Token: fmt.Sprint("auditor ", i), TTL: s.ttl}
 			if _, err := p.fallback.Acquire(context.Background(), c); err != nil && !p.left {
 				s.fault("process %d: %q is taken for ever: %v", i, name, err)
 			}
 			_ = p.fallback.Release(context.Background(), c)
 		}
+	}
+	for _, p := range s.processes {
 		if left := p.locks.Remains(); len(left) > 0 && !p.left {
 			s.fault("process %d keeps %q", p.number, left)
 		}
@@ -171,8 +177,8 @@ func (s *scene) nothingIsLeft() {
 	}
 	synctest.Wait()
 	for _, p := range s.processes {
-		if p.told != 0 && !p.left {
-			s.fault("process %d: its observer has heard of %d leases more than have ended", p.number, p.told)
+		if told := p.told.Load(); told != 0 && !p.left {
+			s.fault("process %d: its observer has heard of %d leases more than have ended", p.number, told)
 		}
 	}
 }

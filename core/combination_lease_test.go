@@ -36,59 +36,65 @@ type leases interface {
 type part struct {
 	*core.Lease
 	holding *holding
-	name    string
-	kind    kind // of the outermost lease, if it is inside of one
-	lost    bool // it was seen to be; protected by scene.mu
+	kind    string // of the outermost lease, if it is inside of one
+	lost    bool   // it was seen to be; protected by scene.mu
 }
 
 func (p *part) process() *process { return p.holding.request.process }
 
-// kind is what the lease is.
-func (h *holding) kind() kind { return h.request.job.kind }
+func (p *part) job() *job { return p.holding.request.job }
+
+// outermost says whether h has re-entered nothing.
+func (h *holding) outermost() bool { return h.parts[0].Inside() == nil }
 
 // fences are the largest that were seen of a name.
 type fences struct{ exclusive, any uint64 }
-
-// reserved is a name that is kept by nobody.
-type reserved struct {
-	name, token string
-	until       time.Time
-	handoff     core.Handoff // but for who has this
-}
 
 // enter takes note of a lease as soon as it is there: nobody may be trusted beside it.
 func (s *scene) enter(r *request, x leases) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := &holding{lease: x, request: r, since: time.Now()}
+	e, h := r.job, &holding{lease: x, request: r, since: time.Now()}
 	r.local = r.local || x.Degraded()
 	s.moves++
 	s.note("%v has %v, degraded %v", r, x, x.Degraded())
-	if at, ok := r.process.drained(); ok && r.began.After(at) && r.job.depth == 0 {
+	s.count(e.way == several, "leases of several names")
+	s.count(r.kept != nil && r.kept.used == 1, "leases by a hand-off")
+	if drain := r.process.drain; !drain.IsZero() && r.began.After(drain) && e.depth == 0 {
 		s.fault("%v: new work while its process drains", r)
 	}
-	if r.job.wrong && core.Parts(x)[0].Inside() != nil {
-		s.fault("%v: %s inside of another kind", r, r.job.kind)
-	}
 	for _, one := range core.Parts(x) {
-		p := &part{Lease: one, holding: h, name: one.Name(), kind: r.job.kind}
-		if outer := one.Inside(); outer != nil {
+		p := &part{Lease: one, holding: h, kind: e.kind}
+		outer := one.Inside()
+		if outer != nil {
 			i := slices.IndexFunc(s.parts, func(q *part) bool { return q.Lease == outer })
 			p.kind = s.parts[i].kind
 		}
-		h.parts = append(h.parts, p)
-		s.parts = append(s.parts, p)
+		turn := slices.ContainsFunc(s.parts, func(q *part) bool { return q.Token() == p.Token() && q.Inside() == nil })
+		s.count(outer == nil && turn, "turns without a command")
+		s.count(outer != nil, "re-entries")
+		s.count(true, "leases")
+		s.count(one.Degraded(), "degraded leases")
+		s.count(p.kind == reader, "readers")
+		s.count(p.kind == limited, "holders of a limit")
+		h.parts, s.parts = append(h.parts, p), append(s.parts, p)
 		s.beside(p)
 		s.inOrder(p)
-		if left := time.Until(p.ValidUntil()); r.job.way == several && p.Inside() == nil && p.Err() == nil && left < max(s.ttl, r.job.ttl)/3-slack {
-			s.fault("%v: %q counts as held with the others, and has %v left", r, p.name, left)
+		if outer != nil {
+			continue
 		}
-		if one.Degraded() && one.Inside() == nil && (!r.job.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
+		if left := time.Until(p.ValidUntil()); e.way == several && p.Err() == nil && left < max(s.ttl, e.ttl)/3-slack {
+			s.fault("%v: %q counts as held with the others, and has %v left", r, p.Name(), left)
+		}
+		if one.Degraded() && (!e.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
 			s.fault("%v: a degraded lease, unasked, without an outage, or after a refusal", r)
 		}
 	}
+	if e.wrong && !h.outermost() {
+		s.fault("%v: %s inside of another kind", r, e.kind)
+	}
 	s.notDone(h)
-	if r.job.bound == maxHeld && h.parts[0].Inside() == nil {
+	if e.bound == maxHeld && h.outermost() {
 		context.AfterFunc(x.Context(), func() { s.stopped(h) })
 	}
 	return h
@@ -99,19 +105,9 @@ func (s *scene) maxHold() time.Duration { return (s.ttl / 3).Truncate(time.Milli
 
 // stopped fails the test if MaxHold has ended h before its time, which begins when all of h is there.
 func (s *scene) stopped(h *holding) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	lost, ok := errors.AsType[*core.LostError](h.lease.Err())
 	if early := time.Until(h.since.Add(s.maxHold())); ok && lost.Reason == core.ReasonMaxHold && early > 0 {
 		s.fault("%v: %v, %v before its time", h.request, lost, early)
-	}
-}
-
-// overlong fails the test if h stands though its MaxHold is over. The caller holds the mutex.
-func (s *scene) overlong(h *holding) {
-	over := h.since.Add(s.maxHold() + slack)
-	if h.request.job.bound == maxHeld && h.parts[0].Inside() == nil && h.over.IsZero() && h.lease.Err() == nil && time.Now().After(over) {
-		s.fault("%v stands since %v, and its MaxHold is %v", h.request, time.Since(h.since), s.maxHold())
 	}
 }
 
@@ -119,8 +115,8 @@ func (s *scene) overlong(h *holding) {
 // holds the mutex.
 func (s *scene) refusedLately(p *part) bool {
 	r := p.holding.request
-	for _, t := range s.tenancies {
-		if t.process == r.process && t.name == p.name && !t.until.Before(r.held) {
+	for _, x := range s.grants {
+		if x.process == r.process && x.claim.Name == p.Name() && !x.until.Before(r.held) {
 			return false
 		}
 	}
@@ -129,9 +125,9 @@ func (s *scene) refusedLately(p *part) bool {
 
 // beside fails the test if somebody else is trusted beside p. The caller holds the mutex.
 func (s *scene) beside(p *part) {
-	limit, holders := p.holding.request.job.limit, 1
+	limit, holders := p.job().limit, 1
 	for _, q := range s.parts {
-		if q == p || q.lost || s.robbed[q.Token()] || s.robbed[p.Token()] || q.name != p.name || q.Err() != nil || p.Err() != nil || related(p.Lease, q.Lease) {
+		if q == p || q.lost || s.robbed[q.Token()] || s.robbed[p.Token()] || q.Name() != p.Name() || q.Err() != nil || p.Err() != nil || related(p.Lease, q.Lease) {
 			continue
 		}
 		switch inside := p.Token() == q.Token(); {
@@ -139,14 +135,14 @@ func (s *scene) beside(p *part) {
 		case p.kind == reader && q.kind == reader:
 		case p.kind == limited && q.kind == limited && !inside:
 			if p.Inside() == nil && q.Inside() == nil {
-				holders, limit = holders+1, min(limit, q.holding.request.job.limit)
+				holders, limit = holders+1, min(limit, q.job().limit)
 			}
 		default:
-			s.fault("%v and %v are both trusted with %q", q.holding.request, p.holding.request, p.name)
+			s.fault("%v and %v are both trusted with %q", q.holding.request, p.holding.request, p.Name())
 		}
 	}
 	if holders > max(1, limit) {
-		s.fault("%v makes %d holders of %q, with a limit of %d", p.holding.request, holders, p.name, limit)
+		s.fault("%v makes %d holders of %q, with a limit of %d", p.holding.request, holders, p.Name(), limit)
 	}
 }
 
@@ -163,68 +159,58 @@ func related(x, y *core.Lease) bool {
 
 // inOrder compares p's fence with those before it. The caller holds the mutex.
 func (s *scene) inOrder(p *part) {
-	fence, kind := p.Fence(), p.kind
-	if outer := p.Inside(); outer != nil {
+	fence, largest := p.Fence(), s.fences[p.Name()]
+	switch outer := p.Inside(); {
+	case outer != nil:
 		if fence != outer.Fence() {
 			s.fault("%v has re-entered %v and has another fence", p, outer)
 		}
 		return
-	}
-	if s.robbed[p.Token()] {
+	case s.robbed[p.Token()]:
 		return
-	}
-	if p.Degraded() || kind == limited {
+	case p.Degraded(), p.kind == limited:
 		if fence != 0 {
-			s.fault("%v, degraded %v, %s, has a fence", p, p.Degraded(), kind)
+			s.fault("%v, degraded %v, %s, has a fence", p, p.Degraded(), p.kind)
 		}
 		return
-	}
-	f := s.fences[p.name]
-	if f == nil {
-		f = new(fences)
-		s.fences[p.name] = f
-	}
-	before := f.any
-	if kind == reader {
-		before = f.exclusive
-	} else {
-		defer func() { f.exclusive = max(f.exclusive, fence) }()
-	}
-	if fence <= before && p.Err() == nil { // else it may have been granted before
-		s.fault("%v: fence %d after %d", p, fence, before)
-	}
-	f.any = max(f.any, fence)
-	if kind == minHeld {
-		if t := s.tenancies[p.Token()]; t != nil {
-			until := t.first.Add(p.holding.request.job.minHold)
-			s.reserved = append(s.reserved, reserved{name: p.name, token: p.Token(), until: until})
+	case p.kind == reader: // readers may share one
+		if fence <= largest.exclusive && p.Err() == nil {
+			s.fault("%v: fence %d after %d", p, fence, largest.exclusive)
 		}
+	default:
+		if fence <= largest.any && p.Err() == nil { // else it may have been granted before
+			s.fault("%v: fence %d after %d", p, fence, largest.any)
+		}
+		largest.exclusive = max(largest.exclusive, fence)
+	}
+	largest.any = max(largest.any, fence)
+	s.fences[p.Name()] = largest
+	if x := s.grants[p.Token()]; p.kind == minHeld && x != nil {
+		s.kept = append(s.kept, &kept{name: p.Name(), token: p.Token(), until: x.first.Add(p.job().minHold)})
 	}
 }
 
 // alone fails the test if somebody is trusted while the server gives the name to another token, or
-// if it is kept by nobody yet. The caller holds the mutex.
-func (s *scene) alone(t *tenancy) {
-	now := time.Now()
+// if it is kept. The caller holds the mutex.
+func (s *scene) alone(x *grant) {
 	for _, p := range s.parts {
-		if p.lost || s.robbed[p.Token()] || p.name != t.name || p.Degraded() || p.Token() == t.token || p.Err() != nil {
+		if p.lost || s.robbed[p.Token()] || p.Name() != x.claim.Name || p.Degraded() || p.Token() == x.claim.Token || p.Err() != nil {
 			continue
 		}
-		if p.kind == reader && t.claim.Shared() || p.kind == limited && t.claim.Limit > 1 {
+		if p.kind == reader && x.claim.Shared() || p.kind == limited && x.claim.Limit > 1 {
 			continue
 		}
-		s.fault("%v is trusted with %q, and the server gives it to %v", p.holding.request, p.name, t.request)
+		s.fault("%v is trusted with %q, and the server gives it to %v", p.holding.request, p.Name(), x.request)
 	}
-	for _, r := range s.reserved {
-		if r.name == t.name && r.token != t.token && now.Before(r.until) {
-			s.fault("%v is given %q, which is kept for another %v", t.request, t.name, r.until.Sub(now))
+	for _, k := range s.kept {
+		if left := time.Until(k.until); k.name == x.claim.Name && k.token != x.claim.Token && left > 0 && k.used == 0 && !s.robbed[k.token] {
+			s.fault("%v is given %q, which is kept for another %v", x.request, k.name, left)
 		}
 	}
 }
 
 // isLost says whether h was lost, and not just given back. The caller holds the mutex.
-func (s *scene) isLost(h *holding) bool {
-	lost := false
+func (s *scene) isLost(h *holding) (lost bool) {
 	for _, p := range h.parts {
 		lost = s.look(p) || lost
 	}
@@ -242,18 +228,15 @@ func (s *scene) look(p *part) bool {
 		return ok
 	}
 	p.lost = true
+	s.count(true, "lost leases")
 	s.note("%v has lost %v: %v", p.holding.request, p.Lease, err)
-	explained := p.process().isClosing() || s.robbed[p.Token()] || !s.calm(p.process(), p.holding.since.Add(-s.linger())) ||
-		lost.Reason == core.ReasonMaxHold && s.bounded(p, maxHeld) || lost.Reason == core.ReasonExpired && s.bounded(p, unwatched)
+	bounded := func(bound string) bool { // p, or what it is inside of
+		return slices.ContainsFunc(s.parts, func(q *part) bool { return q.job().bound == bound && related(p.Lease, q.Lease) })
+	}
+	explained := !p.process().closing.IsZero() || s.robbed[p.Token()] || !s.calm(p.process(), p.holding.since.Add(-s.linger())) ||
+		lost.Reason == core.ReasonMaxHold && bounded(maxHeld) || lost.Reason == core.ReasonExpired && bounded(unwatched)
 	if !explained {
 		s.fault("%v: %v for no reason", p.holding.request, err)
 	}
 	return true
-}
-
-// bounded says whether p, or what it is inside of, ends by itself. The caller holds the mutex.
-func (s *scene) bounded(p *part, b holdBound) bool {
-	return slices.ContainsFunc(s.parts, func(q *part) bool {
-		return q.holding.request.job.bound == b && related(p.Lease, q.Lease)
-	})
 }

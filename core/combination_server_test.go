@@ -3,28 +3,28 @@ package core_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-// server is the lock service as one process reaches it. It writes down to whom it gives what.
+// server is the lock service as one process reaches it. It writes down whom it has given what, in the order in which that happens.
 type server struct {
 	*memlock.Store
 	scene   *scene
 	process *process
-	mu      *sync.Mutex // what is written down is in the order in which it has happened
 }
 
-// tenancy is what the server has given to one token.
-type tenancy struct {
-	name, token string
+// grant is what the server has given to one token, if anything.
+type grant struct {
 	claim       driver.Claim
 	process     *process
-	request     *request  // that the token was made for; nil if that is not known
-	first, last time.Time // when it was granted
+	request     *request    // that the token was made for
+	left        func() bool // whether the caller of its last command has left
+	owns        bool
+	first, last time.Time // when it was granted; zero if it was not
 	until       time.Time // it is over then, or will be if nobody renews it
 	unheard     bool      // the last grant was made after its caller had left
 	inLine      bool      // it was granted while it waited
@@ -32,84 +32,126 @@ type tenancy struct {
 }
 
 // Acquire implements driver.Driver.
-func (s *server) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (v *server) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	s := v.scene
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.inLine(c.Name)()
-	g, err := s.Store.Acquire(ctx, c)
-	s.note(ctx, "acquire", c, err)
+	x := v.asks(ctx, c)
+	g, err := v.Store.Acquire(ctx, c)
+	if err == nil && c.Handoff != "" {
+		for _, y := range s.grants {
+			if y.handoff == c.Handoff && y.until.After(time.Now()) {
+				y.until, y.handoff = time.Now(), ""
+			}
+		}
+	}
 	if err == nil {
-		s.granted(ctx, c)
-	} else if r := requestOf(ctx); r != nil && s.scene.calm(s.process, r.began) {
-		s.scene.refused(r, err)
+		s.granted(x, time.Now().Add(c.TTL))
+	}
+	v.answers(ctx, "acquire", c, err)
+	return g, err
+}
+
+// Wait implements driver.Driver.
+func (v *server) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	s := v.scene
+	s.mu.Lock()
+	x := v.asks(ctx, c)
+	s.mu.Unlock()
+	g, err := v.Store.Wait(ctx, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.answers(ctx, "wait", c, err)
+	if err == nil {
+		x.until = time.Now().Add(c.TTL)
 	}
 	return g, err
 }
 
 // Renew implements driver.Driver.
-func (s *server) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (v *server) Renew(ctx context.Context, claims []driver.Claim) []error {
+	s := v.scene
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	errs := s.Store.Renew(ctx, claims)
+	errs := v.Store.Renew(ctx, claims)
 	for i, c := range claims {
-		s.inLine(c.Name)
-		if errs[i] != nil {
-			s.note(ctx, "renew", c, errs[i])
-		} else if c.TTL > 0 {
-			s.scene.extended(c.Token, time.Now().Add(c.TTL), "")
+		if x := s.grants[c.Token]; errs[i] == nil && c.TTL > 0 && x != nil {
+			x.until = time.Now().Add(c.TTL)
 		}
+		v.answers(ctx, "renew", c, errs[i])
 	}
 	return errs
 }
 
 // Release implements driver.Driver.
-func (s *server) Release(ctx context.Context, c driver.Claim) error {
+func (v *server) Release(ctx context.Context, c driver.Claim) error {
+	s := v.scene
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.inLine(c.Name)()
-	err := s.Store.Release(ctx, c)
-	s.note(ctx, "release", c, err)
-	if err == nil {
-		s.scene.extended(c.Token, time.Now().Add(c.Keep), c.Handoff)
+	err := v.Store.Release(ctx, c)
+	if x := s.grants[c.Token]; err == nil && x != nil {
+		x.owns, x.until, x.handoff = false, time.Now().Add(c.Keep), c.Handoff
 	}
 	if err == nil {
-		s.scene.left(c)
+		s.leftBehind(c)
 	}
+	v.answers(ctx, "release", c, err)
 	return err
 }
 
-// Wait implements driver.Driver.
-func (s *server) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	s.scene.mu.Lock()
-	s.scene.waits[c.Token] = waits{s, c, context.WithoutCancel(ctx)}
-	s.scene.mu.Unlock()
-	g, err := s.Store.Wait(ctx, c)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inLine(c.Name)
-	s.note(ctx, "wait", c, err)
-	if r := requestOf(ctx); err == nil && s.scene.knows(c.Token) {
-		s.scene.extended(c.Token, time.Now().Add(c.TTL), "")
-	} else if err == nil {
-		s.granted(ctx, c)
-	} else if err != nil && r != nil && s.scene.calm(s.process, r.began) {
-		s.scene.refused(r, err)
+// asks writes down that somebody wants a name.
+func (v *server) asks(ctx context.Context, c driver.Claim) *grant {
+	x := v.scene.grants[c.Token]
+	if x == nil {
+		x = new(grant)
+		v.scene.grants[c.Token] = x
 	}
-	return g, err
+	x.left = lab.Left(ctx)
+	if x.first.IsZero() {
+		x.claim, x.process, x.request = c, v.process, requestOf(ctx)
+	}
+	return x
 }
 
-// knows says whether a grant was written down that is not over.
-func (s *scene) knows(token string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tenancies[token]
-	return t != nil && t.until.After(time.Now())
+// granted writes down a grant. Nobody else may be trusted now.
+func (s *scene) granted(x *grant, until time.Time) {
+	x.last, x.until, x.owns = time.Now(), until, true
+	if x.first.IsZero() {
+		x.first = x.last
+	}
+	x.unheard = x.left()
+	s.count(x.unheard, "grants to commands that were left")
+	s.alone(x)
 }
 
-// left judges what a release leaves behind.
-func (s *scene) left(c driver.Claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// answers writes down what a command has come to, and whom the server has given the name while they waited.
+func (v *server) answers(ctx context.Context, command string, c driver.Claim, err error) {
+	s, r := v.scene, requestOf(ctx)
+	s.note("    server: %s of %s for token ..%s, %v: %v", command, c.Name, c.Token[len(c.Token)-3:], r, err) // the last letters tell it from others
+	if _, held := errors.AsType[*driver.Held](err); held && r != nil && len(r.job.names) == 1 && s.calm(v.process, r.began) {
+		r.held = time.Now()
+	}
+	var waiting []*grant
+	var verify []driver.Claim
+	for token, x := range s.grants {
+		if x.claim.Name == c.Name && !(x.owns && x.until.After(time.Now())) {
+			waiting, verify = append(waiting, x), append(verify, driver.Claim{Name: c.Name, Token: token})
+		}
+	}
+	for i, err := range v.Store.Renew(context.Background(), verify) {
+		x := waiting[i]
+		if x.owns = err == nil; x.owns {
+			info, _ := v.Inspect(context.Background(), c.Name) // memory does not fail
+			x.inLine = true
+			s.count(true, "grants in line")
+			s.note("    server: grant in line of %s for token ..%s, %v", c.Name, x.claim.Token[len(x.claim.Token)-3:], x.request)
+			s.granted(x, time.Now().Add(info.Remaining))
+		}
+	}
+}
+
+// leftBehind judges what a release leaves behind.
+func (s *scene) leftBehind(c driver.Claim) {
 	var h *holding // the last one with this token
 	for _, p := range s.parts {
 		if p.Token() == c.Token && p.Inside() == nil {
@@ -122,97 +164,7 @@ func (s *scene) left(c driver.Claim) {
 	case c.Dedup == 0 || h == nil:
 	case h.spoilt:
 		s.fault("%v: it was lost before its end, and leaves a marker on %q", h.request, c.Name)
-	case c.Name != h.parts[0].name:
+	case c.Name != h.parts[0].Name():
 		s.fault("%v: the marker is on %q", h.request, c.Name)
-	}
-}
-
-// waits is a claim that may be granted while it waits.
-type waits struct {
-	server *server
-	claim  driver.Claim
-	ctx    context.Context //nolint:containedctx // says whose call it is
-}
-
-// inLine writes down whom the server has given the name to while they waited. It returns itself.
-func (s *server) inLine(name string) (again func()) {
-	again = func() { s.inLine(name) }
-	s.scene.mu.Lock()
-	var w waits
-	for token, each := range s.scene.waits {
-		verify := []driver.Claim{{Name: name, Token: token}}
-		known := s.scene.tenancies[token]
-		if each.claim.Name == name && (known == nil || !known.until.After(time.Now())) && s.Store.Renew(context.Background(), verify)[0] == nil {
-			w = each
-		}
-	}
-	s.scene.mu.Unlock()
-	if w.server == nil {
-		return again
-	}
-	info, _ := s.Inspect(context.Background(), name) // memory does not fail
-	w.claim.TTL = info.Remaining
-	w.server.granted(w.ctx, w.claim)
-	s.scene.mu.Lock()
-	s.scene.tenancies[w.claim.Token].inLine = true
-	s.scene.mu.Unlock()
-	w.server.note(w.ctx, "grant in line", w.claim, nil)
-	return again
-}
-
-// note says what a command came to. The last letters of a token tell it from others.
-func (s *server) note(ctx context.Context, command string, c driver.Claim, err error) {
-	by := "nobody's call"
-	if r := requestOf(ctx); r != nil {
-		by = r.String()
-	}
-	s.scene.note("    server: %s of %s for token ..%s, %s: %v", command, c.Name, c.Token[len(c.Token)-3:], by, err)
-}
-
-// granted writes down a grant. Nobody else may be trusted now.
-func (s *server) granted(ctx context.Context, c driver.Claim) {
-	now := time.Now()
-	left := false
-	if sent, ok := ctx.Value(commandKey{}).(*command); ok {
-		left = sent.left.Load()
-	}
-	s.scene.mu.Lock()
-	defer s.scene.mu.Unlock()
-	if c.Handoff != "" {
-		s.scene.takenOver(c.Handoff, now)
-	}
-	t := s.scene.tenancies[c.Token]
-	if t == nil {
-		t = &tenancy{name: c.Name, token: c.Token, claim: c, process: s.process, request: requestOf(ctx), first: now}
-		s.scene.tenancies[c.Token] = t
-	}
-	t.last, t.until, t.unheard = now, now.Add(c.TTL), left
-	s.scene.alone(t)
-}
-
-// refused says that a request has an answer.
-func (s *scene) refused(r *request, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, held := errors.AsType[*driver.Held](err); held && len(r.job.names) == 1 {
-		r.held = time.Now()
-	}
-}
-
-// extended says until when a token has its name, from now on.
-func (s *scene) extended(token string, until time.Time, handoff string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.tenancies[token]; t != nil {
-		t.until, t.handoff = until, handoff
-	}
-}
-
-// takenOver ends what was kept for a hand-off. The caller holds the mutex.
-func (s *scene) takenOver(handoff string, now time.Time) {
-	for _, t := range s.tenancies {
-		if t.handoff == handoff && t.until.After(now) {
-			t.until, t.handoff = now, ""
-		}
 	}
 }

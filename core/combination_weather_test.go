@@ -6,14 +6,12 @@ import (
 	"time"
 )
 
-// change is one of the weather.
-type change struct {
-	at   time.Duration
-	make func()
-}
-
 // weather does what the spells say, and looks for what was left behind while all is calm.
 func (s *scene) weather() {
+	type change struct {
+		at   time.Duration
+		make func()
+	}
 	var changes []change
 	add := func(at time.Duration, f func()) { changes = append(changes, change{at, f}) }
 	for _, spell := range s.spells {
@@ -35,10 +33,10 @@ func (s *scene) weather() {
 }
 
 func (s *scene) strike(p *process, spell spell) {
-	s.note("weather: %v", spell)
-	p.mu.Lock()
+	s.note("weather: %+v", spell)
+	s.mu.Lock()
 	p.rough, p.lag = true, max(p.lag, spell.there+spell.back)
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if spell.there > 0 {
 		p.link.Delay(spell.there, spell.back)
 		return
@@ -52,31 +50,17 @@ func (s *scene) strike(p *process, spell spell) {
 // heal puts a link in order. What was delayed is on its way still.
 func (s *scene) heal(p *process) {
 	s.note("weather: process %d has a good link", p.number)
-	now := time.Now()
-	p.mu.Lock()
-	if quiet := now.Add(p.lag); quiet.After(p.quiet) {
+	s.mu.Lock()
+	if quiet := time.Now().Add(p.lag); quiet.After(p.quiet) {
 		p.quiet = quiet
 	}
 	p.rough, p.lag = false, 0
-	p.mu.Unlock()
+	s.mu.Unlock()
 	p.link.Heal()
 }
 
-// calm says whether p's link has been in order since then.
-func (s *scene) calm(p *process, since time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.rough && !p.quiet.After(since)
-}
-
-// unheard says that the process was closed while something was wrong with its link: what it could not
-// give back stays for its time.
-func (s *scene) unheard(p *process) bool {
-	p.mu.Lock()
-	closing := p.closing
-	p.mu.Unlock()
-	return !closing.IsZero() && !s.calm(p, closing)
-}
+// calm says whether p's link has been in order since then. The caller holds the mutex.
+func (s *scene) calm(p *process, since time.Time) bool { return !p.rough && !p.quiet.After(since) }
 
 // linger is how long what was wrong with a link may be felt: in calls that wait for an answer
 // still, in what was found out about it, and in commands that are sent again.
@@ -85,25 +69,36 @@ func (s *scene) linger() time.Duration { return 3*min(2*s.ttl/3, bound) + 2*time
 // closeEarly closes process 1 while it is at work.
 func (s *scene) closeEarly() {
 	time.Sleep(s.closes)
-	d := s.ttl / 2
+	patience := s.ttl / 2
 	if s.patient {
-		d = time.Hour
+		patience = time.Hour
 	}
 	if s.drains {
-		s.drain(s.processes[1], d)
+		s.drain(s.processes[1], patience)
 	}
-	s.close(s.processes[1], d)
+	s.close(s.processes[1], patience)
+}
+
+// stopping makes a call that ends a process, and writes down when the first one began.
+func (s *scene) stopping(patience time.Duration, p *process, what string, call func(context.Context) error, began *time.Time) error {
+	s.mu.Lock()
+	if began.IsZero() {
+		*began = time.Now()
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	now := time.Now()
+	err := call(ctx)
+	s.note("process %d: %s is %v", p.number, what, err)
+	if took := time.Since(now); took > patience+slack {
+		s.fault("process %d: %s took %v, with %v to go", p.number, what, took, patience)
+	}
+	return err
 }
 
 func (s *scene) drain(p *process, patience time.Duration) {
-	p.mu.Lock()
-	p.drain = time.Now()
-	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	err := p.locks.Drain(ctx)
-	s.note("process %d: Drain is %v", p.number, err)
-	if err != nil {
+	if err := s.stopping(patience, p, "Drain", p.locks.Drain, &p.drain); err != nil {
 		return
 	}
 	s.mu.Lock()
@@ -115,56 +110,16 @@ func (s *scene) drain(p *process, patience time.Duration) {
 	}
 }
 
-// drained says when Drain was called.
-func (p *process) drained() (at time.Time, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.drain, !p.drain.IsZero()
-}
-
-func (p *process) isDraining() bool {
-	_, ok := p.drained()
-	return ok
-}
-
 func (s *scene) close(p *process, patience time.Duration) {
-	p.mu.Lock()
-	if p.closing.IsZero() {
-		p.closing = time.Now()
-	}
-	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	began := time.Now()
-	err := p.locks.Close(ctx)
-	s.note("process %d: Close is %v", p.number, err)
-	if took := time.Since(began); took > patience+slack {
-		s.fault("process %d: Close took %v, with %v to go", p.number, took, patience)
-	}
+	err := s.stopping(patience, p, "Close", p.locks.Close, &p.closing)
 	time.Sleep(time.Nanosecond) // for those who were answered to say so
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		for _, r := range s.waiting() {
-			if r.process == p && !r.began.After(began) && r.job.way != campaign { // whose work may go on after a loss
-				s.fault("%v is not answered, and Close is", r)
-			}
+	p.left = p.left || err != nil
+	for _, r := range s.waiting() {
+		if err == nil && r.process == p && !r.began.After(began) && r.job.way != campaign { // whose work may go on after a loss
+			s.fault("%v is not answered, and Close is", r)
 		}
-		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.left = true
-}
-
-// closed says when Close was called.
-func (p *process) closed() (at time.Time, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closing, !p.closing.IsZero()
-}
-
-func (p *process) isClosing() bool {
-	_, ok := p.closed()
-	return ok
 }
