@@ -26,12 +26,9 @@ func TestAProcessThatHoldsTheNameAsksNobody(t *testing.T) {
 		if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != "me" || held.Name != "name" {
 			b.Errorf("%#v", err)
 		}
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
+		ctx := b.in(time.Minute)
 		b.is(second(b.locks.Acquire(ctx, "name")), core.ErrHeld, context.DeadlineExceeded)
-		if n := b.link.Calls(lab.OpAcquire) - asked; n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(asked, lab.OpAcquire)
 		b.ok(x.Release(b.Context()))
 	})
 }
@@ -63,8 +60,7 @@ func TestTheEndOfTheContextIsJoinedWithWhatWasKnown(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.other(), "name")
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
+		ctx := b.in(time.Second)
 		b.took(time.Second, 0, func() {
 			_, err := b.locks.Acquire(ctx, "name")
 			b.is(err, context.DeadlineExceeded, core.ErrHeld)
@@ -90,24 +86,20 @@ func TestTheEndOfTheContextIsJoinedWithWhatWasKnown(t *testing.T) {
 
 func TestAWaitingAcquireGivesUpAfterATTLWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	for what, fate := range map[string]lab.Fate{"silence": lab.RequestLost, "errors": lab.Refused} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				b.link.All(fate)
-				var wg sync.WaitGroup
-				for range 10 { // not one after the other
-					wg.Go(func() {
-						b.took(ttl, bound+time.Second, func() {
-							_, err := b.locks.Acquire(b.Context(), "name")
-							b.is(err, core.ErrUnavailable)
-							b.isNot(err, core.ErrHeld, context.DeadlineExceeded, context.Canceled)
-						})
-					})
-				}
-				wg.Wait()
+	each(t, map[string]lab.Fate{"silence": lab.RequestLost, "errors": lab.Refused}, func(b *bench, fate lab.Fate) {
+		b.link.All(fate)
+		var wg sync.WaitGroup
+		for range 10 { // not one after the other
+			wg.Go(func() {
+				b.took(ttl, bound+time.Second, func() {
+					_, err := b.locks.Acquire(b.Context(), "name")
+					b.is(err, core.ErrUnavailable)
+					b.isNot(err, core.ErrHeld, context.DeadlineExceeded, context.Canceled)
+				})
 			})
-		})
-	}
+		}
+		wg.Wait()
+	})
 }
 
 func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
@@ -143,9 +135,7 @@ func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
 					_, _ = b.locks.TryAcquire(ctx, "name", row.first...) // the row says how it ends
 				}()
 				synctest.Wait()
-				second := make(chan error, 1)
-				go func() { _, err := b.locks.TryAcquire(b.Context(), "name", row.second...); second <- err }()
-				synctest.Wait()
+				second := b.begin(func() error { return second(b.locks.TryAcquire(b.Context(), "name", row.second...)) })
 				row.end(b)
 				synctest.Wait()
 				cancel()
@@ -158,7 +148,7 @@ func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
 
 func complete(b *bench) {
 	b.Helper()
-	b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { return nil },
+	b.ok(b.other().Do(b.Context(), "name", noWork,
 		core.WithDedup(time.Hour), core.WithDedupScope("pay")))
 }
 
@@ -166,8 +156,7 @@ func TestAGrantForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Delay(0, 300*time.Millisecond)
-		ctx, cancel := context.WithTimeout(b.Context(), 200*time.Millisecond)
-		defer cancel()
+		ctx := b.in(200 * time.Millisecond)
 		b.took(200*time.Millisecond, 0, func() {
 			b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded)
 		})
@@ -204,9 +193,7 @@ func TestInvalidNamesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			b.is(second(b.locks.Acquire(b.Context(), name)), core.ErrInvalid)
 			b.is(b.locks.Do(b.Context(), name, func(context.Context) error { panic("ran") }), core.ErrInvalid)
 		}
-		if n := b.link.Calls(lab.OpAcquire); n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(0, lab.OpAcquire)
 	})
 }
 
@@ -232,39 +219,31 @@ func TestEveryErrorNamesItsType(t *testing.T) {
 
 func TestABudgetThatEndsBeforeTheFirstAnswerEndsWithThatAnswer(t *testing.T) {
 	t.Parallel()
-	for what, want := range map[string]error{"granted": core.ErrHeld, "lost": core.ErrUnavailable} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				b.link.Next(lab.OpAcquire, lab.HeldBack, lab.RequestLost)
-				go func() {
-					x, err := b.locks.TryAcquire(b.Context(), "name")
-					if err == nil {
-						time.Sleep(time.Second)
-						err = x.Release(b.Context())
-					}
-					if (err == nil) != (want == core.ErrHeld) { //nolint:errorlint // the row
-						b.Error(err)
-					}
-				}()
-				synctest.Wait()
-				second := make(chan error, 1)
-				go func() {
-					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(10*time.Millisecond))
-					second <- err
-				}()
-				time.Sleep(100 * time.Millisecond)
-				if want == core.ErrHeld { //nolint:errorlint // the row
-					b.link.Deliver()
-				}
-				err := <-second
-				b.is(err, want)
-				if want == core.ErrHeld { //nolint:errorlint // the row
-					b.isNot(err, core.ErrUnavailable)
-				}
-				time.Sleep(ttl)
-			})
-		})
-	}
+	each(t, map[string]error{"granted": core.ErrHeld, "lost": core.ErrUnavailable}, func(b *bench, want error) {
+		b.link.Next(lab.OpAcquire, lab.HeldBack, lab.RequestLost)
+		go func() {
+			x, err := b.locks.TryAcquire(b.Context(), "name")
+			if err == nil {
+				time.Sleep(time.Second)
+				err = x.Release(b.Context())
+			}
+			if (err == nil) != (want == core.ErrHeld) { //nolint:errorlint // the row
+				b.Error(err)
+			}
+		}()
+		synctest.Wait()
+		second := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "name", core.WithWait(10*time.Millisecond))) })
+		time.Sleep(100 * time.Millisecond)
+		if want == core.ErrHeld { //nolint:errorlint // the row
+			b.link.Deliver()
+		}
+		err := <-second
+		b.is(err, want)
+		if want == core.ErrHeld { //nolint:errorlint // the row
+			b.isNot(err, core.ErrUnavailable)
+		}
+		time.Sleep(ttl)
+	})
 }
 
 // sleepy is a backend whose first grant comes when most of its time is over, as after a
@@ -307,8 +286,7 @@ func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
 			} else {
 				time.AfterFunc(time.Second/2, func() { b.ok(holder.Release(context.Background())) })
 			}
-			x, err := locks.Acquire(context.Background(), "name") // one that cannot be cancelled
-			b.ok(err)
+			x := b.lease(locks.Acquire(context.Background(), "name")) // one that cannot be cancelled
 			if left := time.Until(x.ValidUntil()); left < ttl/2 || !store.slept {
 				b.Errorf("%s: granted with %s left", in, left)
 			}

@@ -198,7 +198,7 @@ func TestACampaignWaitsWhateverTheLockersBudget(t *testing.T) {
 		x := b.acquire(b.other(), "scheduler")
 		time.AfterFunc(time.Hour/2, func() { b.ok(x.Release(b.Context())) })
 		b.took(time.Hour/2, 0, func() {
-			b.ok(b.locks.Campaign(b.Context(), "scheduler", func(context.Context) error { return nil }, core.WithWait(0)))
+			b.ok(b.locks.Campaign(b.Context(), "scheduler", noWork, core.WithWait(0)))
 		})
 	}, core.WithWait(0))
 }
@@ -206,7 +206,7 @@ func TestACampaignWaitsWhateverTheLockersBudget(t *testing.T) {
 func TestACampaignForWorkThatIsDoneEndsAsDone(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.ok(b.locks.Campaign(b.Context(), "migrate", func(context.Context) error { return nil }))
+		b.ok(b.locks.Campaign(b.Context(), "migrate", noWork))
 		b.is(b.other().Campaign(b.Context(), "migrate", func(context.Context) error { panic("ran") },
 			core.WithDedup(time.Hour)), core.ErrDuplicate)
 	}, core.WithDedup(time.Hour))

@@ -21,8 +21,7 @@ func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Next(lab.OpAcquire, lab.RequestLost)
-		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute))
-		b.ok(err)
+		x := b.lease(b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute)))
 		b.link.All(lab.RequestLost, lab.OpRelease)
 		b.is(x.Release(b.Context()), core.ErrUnavailable)
 		b.link.All(lab.Delivered)
@@ -60,8 +59,7 @@ func (b *bench) abandon(locks *core.Locker, names []string) {
 	var calls sync.WaitGroup
 	for _, name := range names {
 		calls.Go(func() {
-			ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
-			defer cancel()
+			ctx := b.in(300 * time.Millisecond)
 			b.is(second(locks.TryAcquire(ctx, name)), core.ErrUnavailable)
 		})
 	}
@@ -168,9 +166,7 @@ func TestALateDuplicateBehindAConfirmedMinHoldIsGivenBack(t *testing.T) {
 	for _, minHold := range []time.Duration{2 * time.Second, time.Millisecond} {
 		virtual(t, func(b *bench) {
 			b.link.Next(lab.OpAcquire, lab.RequestLate)
-			x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(minHold))
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.gets(b.locks.Acquire(b.Context(), "name", core.WithMinHold(minHold)))
 			time.Sleep(3 * time.Second)
 			b.free()
 			b.link.Deliver()

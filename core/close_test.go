@@ -53,8 +53,7 @@ func TestCloseReleasesNothingUnderRunningWork(t *testing.T) {
 			})
 		}()
 		<-running
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		for range 10 { // it is renewed
 			time.Sleep(ttl)
 			b.taken(other, "name")
@@ -75,12 +74,8 @@ func TestAGrantThatArrivesAfterCloseIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Next(lab.OpAcquire, lab.HeldBack)
-		acquired := make(chan error, 1)
-		go func() { _, err := b.locks.Acquire(b.Context(), "name"); acquired <- err }()
-		synctest.Wait()
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
-		synctest.Wait()
+		acquired := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "name")) })
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		b.link.Deliver()
 		b.is(<-acquired, core.ErrClosed)
 		b.ok(<-closed)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -26,9 +25,7 @@ func (b *bench) leave(x *core.Lease, left time.Duration) {
 // renewed fails the test unless so many renewals were sent.
 func (b *bench) renewed(times int) {
 	b.Helper()
-	if n := b.link.Calls(lab.OpRenew); n != times {
-		b.Errorf("%d renewals, not %d", n, times)
-	}
+	b.sent(times, lab.OpRenew)
 }
 
 // lostBecause fails the test unless err is a loss of the name, for the reason.
@@ -85,7 +82,7 @@ func TestConfirmWantsAThirdOfTheTTLWhateverTheAnswer(t *testing.T) {
 		wait time.Duration
 		lost bool
 	}
-	for what, r := range map[string]row{
+	each(t, map[string]row{
 		"refused, enough":          {lab.Refused, ttl / 2, 0, false},
 		"refused, a third":         {lab.Refused, ttl / 3, 0, false},
 		"refused, less":            {lab.Refused, ttl/3 - time.Millisecond, 0, true},
@@ -93,31 +90,27 @@ func TestConfirmWantsAThirdOfTheTTLWhateverTheAnswer(t *testing.T) {
 		"no answer, less":          {lab.RequestLost, ttl / 4, ttl / 16, true},
 		"reset, enough":            {lab.ReplyReset, ttl / 2, 0, false}, // it was renewed, and nobody knows
 		"reset, less":              {lab.ReplyReset, ttl / 4, 0, true},
-	} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				x := b.acquire(b.locks, "name", core.WithoutRenewal())
-				until := x.ValidUntil()
-				b.leave(x, r.left)
-				b.link.All(r.fate, lab.OpRenew)
-				b.took(r.wait, 0, func() {
-					if err := core.Confirm(x.Context()); r.lost {
-						b.lostBecause(err, "name", core.ReasonUnreachable)
-					} else {
-						b.ok(err)
-					}
-				})
-				b.renewed(1)
-				if !x.ValidUntil().Equal(until) {
-					b.Error("trust has moved without an answer")
-				}
-				b.ok(x.Err()) // a refusal ends nothing
-				b.link.All(lab.Delivered)
-				b.ok(core.Confirm(x.Context()))
-				b.ok(x.Release(b.Context()))
-			})
+	}, func(b *bench, r row) {
+		x := b.acquire(b.locks, "name", core.WithoutRenewal())
+		until := x.ValidUntil()
+		b.leave(x, r.left)
+		b.link.All(r.fate, lab.OpRenew)
+		b.took(r.wait, 0, func() {
+			if err := core.Confirm(x.Context()); r.lost {
+				b.lostBecause(err, "name", core.ReasonUnreachable)
+			} else {
+				b.ok(err)
+			}
 		})
-	}
+		b.renewed(1)
+		if !x.ValidUntil().Equal(until) {
+			b.Error("trust has moved without an answer")
+		}
+		b.ok(x.Err()) // a refusal ends nothing
+		b.link.All(lab.Delivered)
+		b.ok(core.Confirm(x.Context()))
+		b.ok(x.Release(b.Context()))
+	})
 }
 
 func TestConfirmFindsOutThatTheNameWasTaken(t *testing.T) {
@@ -157,7 +150,7 @@ func TestConfirmSendsNothingAfterTheEnd(t *testing.T) {
 		},
 		"max hold": func(b *bench, x *core.Lease) error {
 			<-x.Context().Done() // and the name is still taken
-			b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, core.WithWait(0)), core.ErrHeld)
+			b.is(b.locks.Do(b.Context(), "name", noWork, core.WithWait(0)), core.ErrHeld)
 			return &core.LostError{Name: "name", Reason: core.ReasonMaxHold}
 		},
 	}
@@ -189,8 +182,7 @@ func TestConfirmAfterCloseRenewsOnlyForWorkThatFinishesAllTheSame(t *testing.T) 
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
 		ctx := x.Context()
 		b.leave(x, ttl/2)
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		<-ctx.Done()
 		b.is(core.Confirm(ctx), core.ErrClosed)
 		b.renewed(0)
@@ -205,8 +197,7 @@ func TestConfirmRenewsNothingThatCloseHasLeftToItsTTL(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
+		ctx := b.in(time.Second)
 		b.is(b.locks.Close(ctx), context.DeadlineExceeded)
 		b.leave(x, ttl/3)
 		work := context.WithoutCancel(x.Context())
@@ -241,10 +232,8 @@ func TestConfirmLooksAtEveryLeaseThatTheWorkStandsUnder(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "outer", core.WithoutRenewal(), core.WithTTL(time.Second))
-		inner, err := b.locks.TryAcquire(outer.Context(), "inner")
-		b.ok(err)
-		twice, err := b.locks.TryAcquire(inner.Context(), "outer")
-		b.ok(err)
+		inner := b.lease(b.locks.TryAcquire(outer.Context(), "inner"))
+		twice := b.lease(b.locks.TryAcquire(inner.Context(), "outer"))
 		ctx := twice.Context()
 		b.leave(outer, time.Second/2)
 		b.ok(core.Confirm(ctx))
@@ -263,21 +252,12 @@ func TestConfirmIsNotHeldToALeaseThatWasGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "outer")
-		inner, err := b.locks.TryAcquire(outer.Context(), "inner", core.WithoutRenewal())
-		b.ok(err)
+		inner := b.lease(b.locks.TryAcquire(outer.Context(), "inner", core.WithoutRenewal()))
 		b.ok(outer.Release(b.Context()))
 		b.leave(inner, ttl/2)
 		b.ok(core.Confirm(inner.Context()))
 		b.renewed(1)
 	})
-}
-
-// confirming calls Confirm on a goroutine, and returns once it waits for an answer.
-func confirming(ctx context.Context) <-chan error {
-	result := make(chan error, 1)
-	go func() { result <- core.Confirm(ctx) }()
-	synctest.Wait()
-	return result
 }
 
 func TestTheReleaseAwaitsAConfirm(t *testing.T) {
@@ -288,13 +268,9 @@ func TestTheReleaseAwaitsAConfirm(t *testing.T) {
 			ctx := context.WithoutCancel(x.Context())
 			b.leave(x, ttl/2)
 			b.link.Next(lab.OpRenew, fate)
-			confirmed := confirming(ctx)
-			released := make(chan error, 1)
-			go func() { released <- x.Release(b.Context()) }()
-			synctest.Wait()
-			if n := b.link.Calls(lab.OpRelease); n != 0 {
-				b.Error("the release went out beside the renewal")
-			}
+			confirmed := b.begin(func() error { return core.Confirm(ctx) })
+			released := b.begin(func() error { return x.Release(b.Context()) })
+			b.sent(0, lab.OpRelease)
 			b.link.Deliver()
 			b.ok(<-released)
 			b.is(<-confirmed, core.ErrReleased)
@@ -311,7 +287,7 @@ func TestConfirmWaitsForTheWatchdogsRenewalInsteadOfItsOwn(t *testing.T) {
 		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3))
 		b.link.Next(lab.OpRenew, lab.HeldBack)
 		b.eventually("the watchdog renews", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
-		confirmed := confirming(x.Context())
+		confirmed := b.begin(func() error { return core.Confirm(x.Context()) })
 		time.Sleep(time.Second / 2)
 		b.link.Deliver()
 		b.ok(<-confirmed)

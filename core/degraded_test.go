@@ -69,8 +69,7 @@ func TestWorkGoesOnInThisProcessWhenTheBackendCannotAnswer(t *testing.T) {
 			}
 			b.degraded(x)
 			b.ok(x.Err())
-			_, err := core.FenceFor(x.Context(), "name")
-			b.is(err, core.ErrUnavailable)
+			b.is(second(core.FenceFor(x.Context(), "name")), core.ErrUnavailable)
 			b.took(0, 0, func() {
 				b.taken(local, "name")
 				b.taken(b.locks, "name")
@@ -123,8 +122,7 @@ func TestACallersDeadlineIsNoProofOfAnOutage(t *testing.T) {
 			locks, err := core.New(fallback.New(b.store), core.OnUnavailable(core.LocalOnly))
 			b.ok(err)
 			b.store.SetDelay(time.Hour)
-			_, err = locks.TryAcquire(late{context.Background(), time.Now().Add(time.Second)}, "name", core.OnUnavailable(policy))
-			b.is(err, core.ErrUnavailable)
+			b.is(second(locks.TryAcquire(late{context.Background(), time.Now().Add(time.Second)}, "name", core.OnUnavailable(policy))), core.ErrUnavailable)
 			b.store.SetDelay(0)
 			x := b.acquire(locks, "other")
 			if x.Degraded() {
@@ -174,9 +172,7 @@ func nobodyPays(t *testing.T, fate lab.Fate, least, most int) {
 			})
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := b.link.Calls(lab.OpAcquire) - acquires; n != 0 {
-			b.Errorf("%d calls asked for themselves", n)
-		}
+		b.sent(acquires, lab.OpAcquire)
 		if n := b.link.Calls(lab.OpRenew) - renewals; n < least || n > most {
 			b.Errorf("%d probes in 20 s", n)
 		}
@@ -276,8 +272,7 @@ func TestWhoWasToldThatTheNameIsHeldFailsClosedForATTL(t *testing.T) {
 		b.acquire(b.other(), "name")
 		granted := make(chan *core.Lease)
 		go func() {
-			x, err := local.Acquire(b.Context(), "name")
-			b.ok(err)
+			x := b.lease(local.Acquire(b.Context(), "name"))
 			granted <- x
 		}()
 		synctest.Wait()
@@ -303,8 +298,7 @@ func TestAcquireAllIsDegradedIfOneNameIs(t *testing.T) {
 	falling(t, func(b *bench) {
 		local := b.localOnly()
 		b.link.Next(lab.OpAcquire, lab.Delivered, lab.Refused)
-		x, err := local.AcquireAll(b.Context(), []string{"b", "a"})
-		b.ok(err)
+		x := b.set(local.AcquireAll(b.Context(), []string{"b", "a"}))
 		if !x.Degraded() || x.Lease("a").Fence() == 0 || x.Lease("b").Fence() != 0 {
 			b.Errorf("degraded %v, fences %d and %d", x.Degraded(), x.Lease("a").Fence(), x.Lease("b").Fence())
 		}
@@ -324,8 +318,7 @@ func TestAGrantThatFindsADegradedLeaseIsGivenBack(t *testing.T) {
 				b.link.Next(lab.OpAcquire, lab.HeldBack)
 				granted := make(chan *core.Lease, 1)
 				go func() {
-					x, err := b.locks.Acquire(b.Context(), "name", opt)
-					b.ok(err)
+					x := b.lease(b.locks.Acquire(b.Context(), "name", opt))
 					granted <- x
 				}()
 				synctest.Wait()
@@ -340,9 +333,7 @@ func TestAGrantThatFindsADegradedLeaseIsGivenBack(t *testing.T) {
 				if len(granted) > 0 {
 					b.Fatal("two at once")
 				}
-				if n := b.link.Calls(lab.OpAcquire) - asked; n > 0 {
-					b.Errorf("asked %d times for what it could not use", n)
-				}
+				b.sent(asked, lab.OpAcquire)
 				b.acquireElsewhere("name")
 				b.ok(x.Release(b.Context()))
 				y := <-granted
@@ -357,8 +348,7 @@ func TestAGrantThatFindsADegradedLeaseIsGivenBack(t *testing.T) {
 // acquireElsewhere fails the test unless another process can have the name now.
 func (b *bench) acquireElsewhere(name string) {
 	b.Helper()
-	x := b.acquire(b.other(), name)
-	b.ok(x.Release(b.Context()))
+	b.ok(b.acquire(b.other(), name).Release(b.Context()))
 }
 
 // denied is a backend that answers every acquire with the same error.
@@ -459,8 +449,7 @@ func TestADegradedLeaseEndsByMaxHoldByCloseAndWithoutRenewal(t *testing.T) {
 		b.reason(timed, core.ReasonExpired)
 		<-held.Context().Done()
 		b.reason(held, core.ReasonMaxHold)
-		_, err := local.TryAcquire(b.Context(), "a") // its work may still run
-		b.is(err, core.ErrHeld)
+		b.is(second(local.TryAcquire(b.Context(), "a")), core.ErrHeld) // its work may still run
 		b.is(held.Release(b.Context()), core.ErrLost)
 		b.ok(b.acquire(local, "a").Release(b.Context()))
 		b.ok(b.acquire(local, "b").Release(b.Context()))
@@ -524,9 +513,7 @@ func TestCampaignHasNoLeaderWithoutTheBackend(t *testing.T) {
 	falling(t, func(b *bench) {
 		local := b.localOnly()
 		b.outage(lab.Refused)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
-		err := local.Campaign(ctx, "name", func(context.Context) error { b.Error("a leader"); return nil }, core.OnUnavailable(core.LocalOnly))
-		b.is(err, context.DeadlineExceeded)
+		ctx := b.in(time.Minute)
+		b.is(local.Campaign(ctx, "name", func(context.Context) error { b.Error("a leader"); return nil }, core.OnUnavailable(core.LocalOnly)), context.DeadlineExceeded)
 	})
 }

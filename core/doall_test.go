@@ -38,8 +38,7 @@ func TestCompleteOfASetMarksTheWorkOnAllItsNames(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		dedup := core.WithDedup(time.Hour)
-		s, err := b.locks.AcquireAll(b.Context(), pair, dedup)
-		b.ok(err)
+		s := b.set(b.locks.AcquireAll(b.Context(), pair, dedup))
 		b.ok(s.Complete(b.Context()))
 		b.is(s.Err(), core.ErrReleased)
 		b.ok(s.Complete(b.Context())) // as before

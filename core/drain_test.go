@@ -28,8 +28,8 @@ func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
 				close(entered)
 				<-leave
 				b.ok(ctx.Err())
-				b.ok(b.locks.Do(ctx, "inner", func(context.Context) error { return nil })) // belongs to it
-				b.ok(b.locks.DoAll(ctx, []string{"x", "y"}, func(context.Context) error { return nil }))
+				b.ok(b.locks.Do(ctx, "inner", noWork)) // belongs to it
+				b.ok(b.locks.DoAll(ctx, []string{"x", "y"}, noWork))
 				return nil
 			})
 		}()
@@ -82,11 +82,10 @@ func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
 		b.ok(b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
 			over := make(chan error, 1)
 			go func() {
-				over <- b.locks.Do(ctx, "name", func(context.Context) error { return nil })
+				over <- b.locks.Do(ctx, "name", noWork)
 			}()
 			synctest.Wait()
-			short, cancel := context.WithTimeout(b.Context(), time.Second)
-			defer cancel()
+			short := b.in(time.Second)
 			err := b.locks.Drain(short)
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 lease ") {
 				t.Errorf("Drain: %v", err)
@@ -127,9 +126,7 @@ func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.other(), "b")
-		over := make(chan error, 1)
-		go func() { over <- b.locks.DoAll(b.Context(), []string{"a", "b"}, noWork) }()
-		synctest.Wait()
+		over := b.begin(func() error { return b.locks.DoAll(b.Context(), []string{"a", "b"}, noWork) })
 		b.took(0, 0, func() { b.ok(b.locks.Drain(b.Context())) })
 		b.is(<-over, core.ErrDraining)
 		b.ok(x.Release(b.Context()))
@@ -140,8 +137,7 @@ func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpRelease)
-		_, err := b.locks.TryAcquire(b.Context(), "name") // its outcome is open
-		b.is(err, core.ErrUnavailable)
+		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable) // its outcome is open
 		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })
 	})
 }
@@ -151,12 +147,10 @@ func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Delay(0, 700*time.Millisecond)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
+		ctx := b.in(time.Second)
 		time.AfterFunc(500*time.Millisecond, func() { _ = b.locks.Drain(b.Context()) })
 		b.took(time.Second, 50*time.Millisecond, func() {
-			_, err := b.locks.Acquire(ctx, "name") // granted when Drain has begun
-			b.is(err, core.ErrDraining)
+			b.is(second(b.locks.Acquire(ctx, "name")), core.ErrDraining) // granted when Drain has begun
 		})
 		b.link.Heal()
 		b.freeWithin(time.Second, "name")
@@ -170,8 +164,7 @@ func TestWhatIsStillInUseIsCountedInWords(t *testing.T) {
 		one, two := b.acquire(l, "one"), b.acquire(l, "two")
 		says := func(call func(context.Context) error, want string) {
 			t.Helper()
-			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-			defer cancel()
+			ctx := b.in(time.Second)
 			if err := call(ctx); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}

@@ -48,8 +48,7 @@ func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 
 		x := b.acquire(b.locks, "name")
 		want(core.KindHeld, second(b.locks.TryAcquire(b.Context(), "name")))
-		brief, end := context.WithTimeout(b.Context(), time.Second)
-		defer end()
+		brief := b.in(time.Second)
 		want(core.KindHeld, second(b.other().Acquire(brief, "name"))) // the end of a context is joined with what is known
 		synctest.Wait()                                               // it leaves its place in the background
 		b.ok(x.Release(b.Context()))
@@ -64,8 +63,7 @@ func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 		want(core.KindLost, x.Finish(b.Context(), core.ErrHeld)) // a loss comes before what the work has returned
 
 		b.link.All(lab.RequestLost)
-		soon, over := context.WithTimeout(b.Context(), time.Second)
-		defer over()
+		soon := b.in(time.Second)
 		want(core.KindEnded, second(b.locks.Acquire(soon, "silent")))
 		b.link.All(lab.Refused)
 		want(core.KindUnavailable, second(b.locks.TryAcquire(b.Context(), "name")))
@@ -93,16 +91,14 @@ func TestFenceForIsThatOfTheNameAndNeverZeroWithoutAnError(t *testing.T) {
 		isNone(b.Context(), "name", core.ErrInvalid)
 		outer := b.acquire(b.locks, "name")
 		isNone(outer.Context(), "other", core.ErrInvalid)
-		between, err := b.locks.TryAcquire(outer.Context(), "other")
-		b.ok(err)
+		between := b.lease(b.locks.TryAcquire(outer.Context(), "other"))
 		is(between.Context(), "name", outer.Fence())
 		is(between.Context(), "other", between.Fence())
 		b.ok(outer.Release(b.Context()))
 		is(between.Context(), "name", outer.Fence()) // of what has ended too: its fence refuses what comes late
 
 		again := b.acquire(b.locks, "name")
-		under, err := b.locks.TryAcquire(between.Context(), "third", core.WithLimit(2))
-		b.ok(err)
+		under := b.lease(b.locks.TryAcquire(between.Context(), "third", core.WithLimit(2)))
 		isNone(under.Context(), "third", core.ErrInvalid)
 		if again.Fence() <= outer.Fence() {
 			b.Errorf("fence %d after %d", again.Fence(), outer.Fence())

@@ -50,15 +50,9 @@ func TestDrainAwaitsNoCallWhoseLeaseHasEnded(t *testing.T) {
 		holder := b.acquire(b.other(), "other")
 		x := b.acquire(b.locks, "name")
 		ctx := context.WithoutCancel(x.Context())
-		done := make(chan error, 1)
-		go func() {
-			_, err := b.locks.Acquire(ctx, "other")
-			done <- err
-		}()
+		done := b.begin(func() error { return second(b.locks.Acquire(ctx, "other")) })
 		time.Sleep(time.Second)
-		drained := make(chan error, 1)
-		go func() { drained <- b.locks.Drain(b.Context()) }()
-		synctest.Wait()
+		drained := b.begin(func() error { return b.locks.Drain(b.Context()) })
 		b.ok(x.Release(b.Context()))
 		b.took(0, time.Second, func() {
 			select {

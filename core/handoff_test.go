@@ -54,8 +54,7 @@ func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 				b.Errorf("%v %+v", err, held)
 			}
 		}
-		y, err := other.Attach(b.Context(), handoff, core.WithWait(0))
-		b.ok(err)
+		y := b.lease(other.Attach(b.Context(), handoff, core.WithWait(0)))
 		if y.Fence() <= x.Fence() {
 			b.Errorf("fence %d after %d", y.Fence(), x.Fence())
 		}
@@ -73,26 +72,15 @@ func TestDetachGivesNoTurnToThoseWhoWaitInTheProcess(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		waited := make(chan *core.Lease)
-		go func() {
-			y, err := b.locks.Acquire(b.Context(), "name")
-			if err != nil {
-				b.Error(err)
-			}
-			waited <- y
-		}()
-		synctest.Wait()
+		waiter := b.call(b.locks)
 		handoff := b.detach(x)
 		time.Sleep(keep / 2)
-		select {
-		case <-waited:
+		if waiter.ended() {
 			b.Fatal("a waiter got a name that is left for a hand-off")
-		default:
 		}
-		z, err := b.locks.Attach(b.Context(), handoff) // before those who wait, in the same process too
-		b.ok(err)
+		z := b.lease(b.locks.Attach(b.Context(), handoff)) // before those who wait, in the same process too
 		b.ok(z.Release(b.Context()))
-		y := <-waited
+		y := waiter.granted()
 		if y.Fence() <= z.Fence() {
 			b.Errorf("fence %d after %d", y.Fence(), z.Fence())
 		}
@@ -120,8 +108,7 @@ func TestADetachWithoutAnAnswerLeavesNothingBehind(t *testing.T) {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name")
 			b.link.All(fate, lab.OpRelease)
-			ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-			defer cancel()
+			ctx := b.in(100 * time.Millisecond)
 			handoff, err := x.Detach(ctx, keep)
 			if b.is(err, core.ErrUnavailable); fate == lab.ReplyLost {
 				b.is(err, context.DeadlineExceeded)
@@ -140,7 +127,7 @@ func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		other, dedup := b.other(), []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("ship")}
-		b.ok(other.Do(b.Context(), "name", func(context.Context) error { return nil }, dedup...))
+		b.ok(other.Do(b.Context(), "name", noWork, dedup...))
 		handoff := b.detach(b.acquire(b.locks, "name"))
 		b.is(second(other.Attach(b.Context(), handoff, dedup...)), core.ErrDuplicate)
 		synctest.Wait()
@@ -183,8 +170,7 @@ func TestDetachNeedsTheOnlyLeaseOfItsName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
+		inner := b.lease(b.locks.Acquire(x.Context(), "name"))
 		for _, lease := range []*core.Lease{x, inner} {
 			b.is(second(lease.Detach(b.Context(), keep)), core.ErrInvalid)
 			b.ok(lease.Err())
@@ -294,8 +280,7 @@ func TestWhatCouldNotBeHandedOverIsFree(t *testing.T) {
 		other := b.other()
 		var y *core.Lease
 		b.is(x.HandOff(b.Context(), keep, func(_ context.Context, handoff core.Handoff) (err error) {
-			y, err = other.Attach(b.Context(), handoff)
-			b.ok(err)
+			y = b.lease(other.Attach(b.Context(), handoff))
 			return full
 		}), full)
 		b.ok(y.Check(b.Context()))
@@ -445,9 +430,7 @@ func TestDrainAndCloseAwaitAHandoffThatIsBeingSent(t *testing.T) {
 		close(send)
 		b.is(<-done, down)
 		<-stopped
-		if n := b.commands() - sent; n > 0 {
-			b.Errorf("%d commands after Close", n)
-		}
+		b.sent(sent)
 		b.free() // called back
 	})
 }

@@ -12,9 +12,7 @@ func (b *bench) stale() core.Handoff {
 	b.Helper()
 	there := b.other()
 	handoff := b.detach(b.acquire(there, "name"))
-	x, err := there.Attach(b.Context(), handoff)
-	b.ok(err)
-	b.ok(x.Release(b.Context()))
+	b.gets(there.Attach(b.Context(), handoff))
 	return handoff
 }
 

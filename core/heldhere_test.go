@@ -15,13 +15,13 @@ import (
 func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		work := func(context.Context) error { return nil }
+		work := noWork
 		b.ok(b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
 			time.Sleep(3 * time.Second)
 			for what, call := range map[string]func() error{
 				"once":            func() error { return second(b.locks.TryAcquire(context.Background(), "a")) },
 				"with a budget":   func() error { return b.locks.Do(context.Background(), "a", work, core.WithWait(time.Second)) },
-				"with a deadline": func() error { return b.locks.Do(deadlineIn(b, time.Second), "a", work) },
+				"with a deadline": func() error { return b.locks.Do(b.in(time.Second), "a", work) },
 			} {
 				held, ok := errors.AsType[*core.HeldError](call())
 				if !ok || !held.Here || held.HeldFor < 3*time.Second || held.Label != "me" {
@@ -66,7 +66,7 @@ func TestACallThatThisProcessKeptWaitingIsToldThatTheNameWasHeld(t *testing.T) {
 			b.isNot(err, core.ErrUnavailable)
 		})
 		all.Go(func() {
-			err := second(b.locks.Acquire(deadlineIn(b, 5100*time.Millisecond), "a"))
+			err := second(b.locks.Acquire(b.in(5100*time.Millisecond), "a"))
 			b.is(err, core.ErrHeld, context.DeadlineExceeded)
 			b.isNot(err, core.ErrUnavailable)
 		})
@@ -75,16 +75,8 @@ func TestACallThatThisProcessKeptWaitingIsToldThatTheNameWasHeld(t *testing.T) {
 	})
 }
 
-func deadlineIn(b *bench, d time.Duration) context.Context {
-	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	b.Cleanup(cancel)
-	return ctx
-}
-
 func (b *bench) acquireIn(ctx context.Context, name string) *core.Lease {
 	b.Helper()
-	x, err := b.locks.TryAcquire(ctx, name)
-	b.ok(err)
+	x := b.lease(b.locks.TryAcquire(ctx, name))
 	return x
 }

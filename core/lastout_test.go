@@ -46,8 +46,7 @@ func TestLeasesThatEndTogetherGiveTheNameBackOnce(t *testing.T) {
 			}
 		}})
 		x := b.acquire(locks, "name")
-		y, err := locks.TryAcquire(x.Context(), "name")
-		b.ok(err)
+		y := b.lease(locks.TryAcquire(x.Context(), "name"))
 		below = crowded(b, y)
 		var ends sync.WaitGroup
 		ends.Go(func() { b.ok(y.Release(b.Context())) })
@@ -65,8 +64,7 @@ func TestLeasesThatEndTogetherEndNobodyElses(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x, waiting := b.queue(2)
-		y, err := b.locks.TryAcquire(x.Context(), "name")
-		b.ok(err)
+		y := b.lease(b.locks.TryAcquire(x.Context(), "name"))
 		crowded(b, y)
 		var ends sync.WaitGroup
 		ends.Go(func() { b.ok(y.Release(b.Context())) })
@@ -77,8 +75,7 @@ func TestLeasesThatEndTogetherEndNobodyElses(t *testing.T) {
 		if z.Fence() != x.Fence()+1 {
 			b.Error("no turn of the same hold")
 		}
-		_, err = b.other().TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
+		b.is(second(b.other().TryAcquire(b.Context(), "name")), core.ErrHeld)
 		b.ok(z.Err())
 		b.ok(z.Release(b.Context()))
 	})

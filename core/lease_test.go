@@ -30,9 +30,7 @@ func TestSlowRenewalDoesNotExtendTrust(t *testing.T) {
 		const late = 1200 * time.Millisecond
 		b.link.Delay(0, late)
 		time.Sleep(5250 * time.Millisecond) // one was asked for after 2.6 to 4 s, and answered
-		if n := b.link.Calls(lab.OpRenew); n != 1 {
-			b.Fatalf("%d renewals", n)
-		}
+		b.sent(1, lab.OpRenew)
 		latest := time.Now().Add(-late) // no reply that has come was asked for later
 		if until := x.ValidUntil(); until.After(latest.Add(ttl - drift)) {
 			b.Errorf("valid for %s", time.Until(until))
@@ -110,8 +108,7 @@ func TestTheWatchdogIsSilentAfterTheEnd(t *testing.T) {
 		},
 		"close that gave up": func(b *bench) {
 			b.acquire(b.locks, "name")
-			ctx, cancel := context.WithTimeout(b.Context(), ttl)
-			defer cancel()
+			ctx := b.in(ttl)
 			b.is(b.locks.Close(ctx), context.DeadlineExceeded)
 		},
 	}
@@ -131,8 +128,7 @@ func TestTheWatchdogIsSilentAfterTheEnd(t *testing.T) {
 				if n := commands() - before; n != 0 {
 					b.Errorf("%d commands afterwards", n)
 				}
-				x := b.acquire(b.other(), "name")
-				b.ok(x.Release(b.Context()))
+				b.ok(b.acquire(b.other(), "name").Release(b.Context()))
 			})
 		})
 	}
@@ -144,17 +140,11 @@ func TestRenewalStopsBeforeTheRelease(t *testing.T) {
 		x := b.acquire(b.locks, "name")
 		b.link.Next(lab.OpRenew, lab.HeldBack)
 		b.eventually("a renewal is under way", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
-		released := make(chan error, 1)
-		go func() { released <- x.Release(b.Context()) }()
-		synctest.Wait()
-		if n := b.link.Calls(lab.OpRelease); n != 0 {
-			b.Error("the release went out beside the renewal")
-		}
+		released := b.begin(func() error { return x.Release(b.Context()) })
+		b.sent(0, lab.OpRelease)
 		b.link.Deliver()
 		b.ok(<-released)
-		if n := b.link.Calls(lab.OpRenew); n != 1 {
-			b.Errorf("%d renewals", n)
-		}
+		b.sent(1, lab.OpRenew)
 	})
 }
 
@@ -179,8 +169,7 @@ func TestTheContextKeepsValuesAndNothingElse(t *testing.T) {
 	virtual(t, func(b *bench) {
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(b.Context(), key{}, "value"), time.Minute)
-		x, err := b.locks.Acquire(ctx, "name")
-		b.ok(err)
+		x := b.lease(b.locks.Acquire(ctx, "name"))
 		cancel()
 		if x.Context().Err() != nil || x.Context().Value(key{}) != "value" {
 			b.Errorf("%v, %v", x.Context().Err(), x.Context().Value(key{}))
@@ -223,9 +212,7 @@ func TestConcurrentReleasesGetOneResult(t *testing.T) {
 		for range 10 {
 			b.ok(<-results)
 		}
-		if n := b.link.Calls(lab.OpRelease); n != 1 {
-			b.Errorf("%d releases", n)
-		}
+		b.sent(1, lab.OpRelease)
 	})
 }
 
@@ -259,9 +246,7 @@ func TestNotTheOwnerAfterAnUnknownReleaseIsSuccessOnlyWhileTrustStands(t *testin
 		err := x.Release(b.Context())
 		b.is(err, core.ErrUnavailable)
 		b.isNot(err, core.ErrLost)
-		if n := b.link.Calls(lab.OpRelease); n != 1 {
-			b.Errorf("%d releases: one went out after trust had ended", n)
-		}
+		b.sent(1, lab.OpRelease)
 	})
 }
 
@@ -274,9 +259,7 @@ func TestWhatSomebodyTookIsLostWithinOneRenewalAndLeftAlone(t *testing.T) {
 		b.took(period/2, period, func() { <-x.Context().Done() })
 		b.reason(x, core.ReasonTaken)
 		b.is(x.Release(b.Context()), core.ErrLost)
-		if n := b.link.Calls(lab.OpRelease); n != 0 {
-			b.Errorf("%d releases of what was lost", n)
-		}
+		b.sent(0, lab.OpRelease)
 		b.ok(y.Check(b.Context()))
 	})
 }
@@ -289,9 +272,7 @@ func TestNotTheOwnerThatArrivesAfterTrustEndedProvesNothing(t *testing.T) {
 		b.link.Next(lab.OpRelease, lab.ReplyReset)
 		b.link.Delay(0, 100*time.Millisecond)
 		err := x.Release(b.Context())
-		if n := b.link.Calls(lab.OpRelease); n != 2 {
-			b.Fatalf("%d releases", n)
-		}
+		b.sent(2, lab.OpRelease)
 		b.is(err, core.ErrUnavailable)
 		b.isNot(err, core.ErrLost)
 	})

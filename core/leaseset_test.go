@@ -18,8 +18,7 @@ import (
 
 func (b *bench) all(l *core.Locker, names ...string) *core.LeaseSet {
 	b.Helper()
-	x, err := l.AcquireAll(b.Context(), names, core.WithWait(0))
-	b.ok(err)
+	x := b.set(l.AcquireAll(b.Context(), names, core.WithWait(0)))
 	return x
 }
 
@@ -27,9 +26,7 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "c", "a", "b", "a", "c")
-		if n := b.link.Calls(lab.OpAcquire); n != 3 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(3, lab.OpAcquire)
 		if !slices.Equal(x.Names(), []string{"a", "b", "c"}) || x.Lease("a").Name() != "a" || x.Lease("z") != nil {
 			b.Errorf("%q", x.Names())
 		}
@@ -47,9 +44,7 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 		b.ok(x.Release(b.Context()))
 		b.ok(x.Release(b.Context()))
 		b.is(context.Cause(x.Context()), context.Canceled)
-		if n := b.link.Calls(lab.OpRelease); n != 3 {
-			b.Errorf("%d releases", n)
-		}
+		b.sent(3, lab.OpRelease)
 	})
 }
 
@@ -60,9 +55,7 @@ func TestNoNamesAndImpossibleOnesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			b.is(second(b.locks.AcquireAll(b.Context(), names)), core.ErrInvalid)
 		}
 		b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithTTL(1))), core.ErrInvalid)
-		if n := b.link.Calls(lab.OpAcquire); n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(0, lab.OpAcquire)
 	})
 }
 
@@ -88,8 +81,7 @@ func TestALossOfOneOfSeveralNamesIsALossOfTheLease(t *testing.T) {
 func TestASetIsStoppedOnceItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		s, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithMaxHold(time.Second))
-		b.ok(err)
+		s := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithMaxHold(time.Second)))
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if lost, ok := errors.AsType[*core.LostError](context.Cause(s.Context())); !ok || lost.Reason != core.ReasonMaxHold {
@@ -102,8 +94,7 @@ func TestASetIsStoppedOnceItsTimeIsOver(t *testing.T) {
 func TestASetOfWhichOneIsReleasedIsReleased(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		s, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"})
-		b.ok(err)
+		s := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b"}))
 		b.ok(s.Lease("a").Release(b.Context()))
 		b.is(s.Err(), core.ErrReleased)
 		b.ok(s.Release(b.Context()))
@@ -115,8 +106,7 @@ func TestTheNameWithTheLeastTimeCounts(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.link.Delay(500*time.Millisecond, 0)
 		began := time.Now()
-		x, err := b.locks.AcquireAll(b.Context(), []string{"a", "b", "c"}, core.WithoutRenewal())
-		b.ok(err)
+		x := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b", "c"}, core.WithoutRenewal()))
 		b.link.Heal()
 		if until := began.Add(1500*time.Millisecond + ttl - drift); !x.ValidUntil().Equal(until) {
 			b.Errorf("valid until %s, not %s", x.ValidUntil(), until)
@@ -149,8 +139,7 @@ func TestANameLostWhileOthersAreWaitedForBeginsTheRoundAnew(t *testing.T) {
 		held := b.acquire(b.other(), "b")
 		time.AfterFunc(28*time.Second, func() { _ = held.Release(context.Background()) })
 		b.took(28*time.Second, 2*time.Second, func() {
-			x, err := locks.AcquireAll(b.Context(), []string{"a", "b"})
-			b.ok(err)
+			x := b.set(locks.AcquireAll(b.Context(), []string{"a", "b"}))
 			if left := time.Until(x.ValidUntil()); left < ttl/3 {
 				b.Errorf("%s left", left)
 			}
@@ -193,18 +182,14 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 		})
 		time.AfterFunc(3*time.Second, func() { _ = theirs.Release(context.Background()) })
 		b.took(3*time.Second, 0, func() {
-			x, err := b.locks.AcquireAll(ctx, []string{"z", "b", "n"}) // b is free
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.gets(b.locks.AcquireAll(ctx, []string{"z", "b", "n"})) // b is free
 		})
 		b.ok(inside.Release(b.Context()))
 		synctest.Wait() // theirs are all released
 		smaller := b.acquire(other, "a")
 		time.AfterFunc(time.Second, func() { _ = smaller.Release(context.Background()) })
 		b.took(time.Second, 0, func() { // what was given back does not count
-			x, err := b.locks.AcquireAll(context.WithoutCancel(ctx), []string{"a", "b"})
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.gets(b.locks.AcquireAll(context.WithoutCancel(ctx), []string{"a", "b"}))
 		})
 	})
 }
@@ -214,15 +199,13 @@ func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "a", "b", "c")
 		for _, name := range x.Names() {
-			y, err := b.locks.TryAcquire(x.Context(), name)
-			b.ok(err)
+			y := b.lease(b.locks.TryAcquire(x.Context(), name))
 			if y.Fence() != x.Lease(name).Fence() {
 				b.Errorf("%q: fence %d", name, y.Fence())
 			}
 			b.ok(y.Release(b.Context()))
 		}
-		inner, err := b.locks.AcquireAll(x.Context(), []string{"c", "b"})
-		b.ok(err)
+		inner := b.set(b.locks.AcquireAll(x.Context(), []string{"c", "b"}))
 		sibling := make(chan error, 1)
 		go func() { // siblings exclude each other, and queue
 			y, err := b.locks.AcquireAll(x.Context(), []string{"b", "c"})
@@ -253,8 +236,7 @@ func TestAReentryThatIsNearlyOverIsNotTakenAnewForEver(t *testing.T) {
 		x := b.acquire(b.locks, "b", core.WithoutRenewal())
 		time.Sleep(ttl * 7 / 10)
 		sent := b.commands()
-		y, err := b.locks.AcquireAll(x.Context(), []string{"a", "b"})
-		b.ok(err)
+		y := b.set(b.locks.AcquireAll(x.Context(), []string{"a", "b"}))
 		if n := b.commands() - sent; n != 1 {
 			b.Errorf("%d commands", n)
 		}
@@ -269,8 +251,7 @@ func TestTheLossOfALeaseAroundEndsTheWaitForSeveralNames(t *testing.T) {
 		x := b.acquire(b.locks, "b", core.WithoutRenewal())
 		theirs := b.acquire(b.other(), "c")
 		b.took(ttl-drift, 0, func() {
-			_, err := b.locks.AcquireAll(x.Context(), []string{"c", "d"})
-			b.is(err, context.Canceled, core.ErrHeld)
+			b.is(second(b.locks.AcquireAll(x.Context(), []string{"c", "d"})), context.Canceled, core.ErrHeld)
 		})
 		b.ok(theirs.Release(b.Context()))
 	})
@@ -280,11 +261,9 @@ func TestTheEndOfTheCallerLeavesNoNameBehind(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		held := b.acquire(b.other(), "b")
-		ctx, cancel := context.WithTimeout(b.Context(), 3*time.Second)
-		defer cancel()
+		ctx := b.in(3 * time.Second)
 		b.took(3*time.Second, 0, func() {
-			_, err := b.locks.AcquireAll(ctx, []string{"a", "b"}, core.WithMinHold(minHold))
-			b.is(err, context.DeadlineExceeded, core.ErrHeld)
+			b.is(second(b.locks.AcquireAll(ctx, []string{"a", "b"}, core.WithMinHold(minHold))), context.DeadlineExceeded, core.ErrHeld)
 		})
 		b.ok(b.acquire(b.other(), "a").Release(b.Context()))
 		b.ok(held.Release(b.Context()))
@@ -295,14 +274,11 @@ func TestCompletedWorkOnSeveralNamesIsDoneForThoseInTheirOrder(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		dedup := core.WithDedup(time.Hour)
-		x, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup)
-		b.ok(err)
+		x := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup))
 		b.ok(x.Finish(b.Context(), nil))
 		b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup)), core.ErrDuplicate)
 		for _, names := range [][]string{{"b", "a"}, {"0", "b"}, {"a", "c"}} {
-			x, err := b.locks.AcquireAll(b.Context(), names, dedup)
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.gets(b.locks.AcquireAll(b.Context(), names, dedup))
 		}
 		y := b.all(b.locks, "a", "b")
 		b.is(y.Complete(b.Context()), core.ErrInvalid)

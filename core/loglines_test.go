@@ -63,8 +63,7 @@ func TestNormalOperationIsNoLine(t *testing.T) {
 		b.taken(other, "name")
 		b.taken(b.locks, "name")
 		b.is(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
+		ctx := b.in(time.Second)
 		b.is(second(b.locks.Acquire(ctx, "name")), core.ErrHeld, context.DeadlineExceeded)
 		b.ok(b.locks.Do(x.Context(), "name", noWork))
 		time.Sleep(time.Minute) // it is renewed
@@ -79,7 +78,7 @@ func TestNormalOperationIsNoLine(t *testing.T) {
 		b.is(second(b.locks.TryAcquire(b.Context(), "three")), core.ErrUnavailable) // this process is full
 		b.ok(errors.Join(one.Release(b.Context()), two.Release(b.Context())))
 		b.link.Delay(time.Second, 0)
-		b.is(second(b.locks.Acquire(deadlineIn(b, time.Millisecond), "name")), context.DeadlineExceeded) // and does not await the answer
+		b.is(second(b.locks.Acquire(b.in(time.Millisecond), "name")), context.DeadlineExceeded) // and does not await the answer
 		b.link.Heal()
 		b.ok(b.locks.Close(b.Context()))
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrClosed)

@@ -103,6 +103,71 @@ func (b *bench) acquire(l *core.Locker, name string, opts ...core.Option) *core.
 	return x
 }
 
+// lease is what a call must have got.
+func (b *bench) lease(x *core.Lease, err error) *core.Lease {
+	b.Helper()
+	b.ok(err)
+	return x
+}
+
+func (b *bench) set(x *core.LeaseSet, err error) *core.LeaseSet {
+	b.Helper()
+	b.ok(err)
+	return x
+}
+
+// gets fails the test unless a call has got a lease, and gives that back.
+func (b *bench) gets(x held, err error) {
+	b.Helper()
+	b.ok(err)
+	b.ok(x.Release(b.Context()))
+}
+
+// in is a context that ends after d.
+func (b *bench) in(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	b.Cleanup(cancel)
+	return ctx
+}
+
+// begin makes a call on a goroutine, and lets it get as far as it can.
+func (b *bench) begin(call func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- call() }()
+	synctest.Wait()
+	return result
+}
+
+// sent fails the test unless so many calls were made over the link, of these kinds or of all.
+func (b *bench) sent(n int, ops ...lab.Op) {
+	b.Helper()
+	if sent := b.commands(ops...); sent != n {
+		b.Errorf("%d commands %v, not %d", sent, ops, n)
+	}
+}
+
+// commands says how many calls were made over the link, of these kinds or of all.
+func (b *bench) commands(ops ...lab.Op) (n int) {
+	if len(ops) == 0 {
+		ops = []lab.Op{lab.OpAcquire, lab.OpRenew, lab.OpRelease, lab.OpWait}
+	}
+	for _, op := range ops {
+		n += b.link.Calls(op)
+	}
+	return n
+}
+
+// each runs f in virtual time, as a test for each row.
+func each[T any](t *testing.T, rows map[string]T, f func(b *bench, row T), opts ...core.NewOption) {
+	t.Helper()
+	for what, row := range rows {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) { f(b, row) }, opts...)
+		})
+	}
+}
+
 // taken fails the test unless l is told at once that somebody has the name.
 func (b *bench) taken(l *core.Locker, name string, opts ...core.Option) {
 	b.Helper()

@@ -63,8 +63,7 @@ func TestALeaseThatIsStoppedAsItIsDetachedKeepsNothing(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 			}}
-			_, err := x.Detach(ctx, 100*ttl)
-			b.is(err, core.ErrLost)
+			b.is(second(x.Detach(ctx, 100*ttl)), core.ErrLost)
 			_ = x.Release(b.Context())
 			y, err := b.other().Acquire(b.Context(), "name", core.WithWait(2*ttl))
 			b.ok(err)
@@ -78,10 +77,8 @@ func TestASiblingWaitsForWhatIsLeftInside(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "name")
-		one, err := b.locks.TryAcquire(outer.Context(), "name")
-		b.ok(err)
-		inside, err := b.locks.TryAcquire(one.Context(), "name")
-		b.ok(err)
+		one := b.lease(b.locks.TryAcquire(outer.Context(), "name"))
+		inside := b.lease(b.locks.TryAcquire(one.Context(), "name"))
 		b.ok(one.Release(b.Context()))
 		sibling, err := b.locks.TryAcquire(outer.Context(), "name")
 		if err == nil && inside.Err() == nil {
@@ -90,9 +87,7 @@ func TestASiblingWaitsForWhatIsLeftInside(t *testing.T) {
 		b.is(err, core.ErrHeld)
 		b.ok(inside.Release(b.Context()))
 		_ = sibling.Release(b.Context())
-		sibling, err = b.locks.TryAcquire(outer.Context(), "name")
-		b.ok(err)
-		b.ok(sibling.Release(b.Context()))
+		b.gets(b.locks.TryAcquire(outer.Context(), "name"))
 		b.ok(outer.Release(b.Context()))
 	})
 }
@@ -102,8 +97,7 @@ func TestAHandOffUnderTheLeasesOwnContextOutlivesTheAcquire(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
-		x, err := b.locks.Acquire(ctx, "name")
-		b.ok(err)
+		x := b.lease(b.locks.Acquire(ctx, "name"))
 		cancel()
 		b.ok(x.HandOff(x.Context(), keep, func(ctx context.Context, _ core.Handoff) error {
 			time.Sleep(time.Second)
@@ -111,8 +105,7 @@ func TestAHandOffUnderTheLeasesOwnContextOutlivesTheAcquire(t *testing.T) {
 		}))
 
 		ctx, cancel = context.WithCancel(b.Context())
-		x, err = b.locks.Acquire(ctx, "other")
-		b.ok(err)
+		x = b.lease(b.locks.Acquire(ctx, "other"))
 		cancel()
 		b.link.Delay(50*time.Millisecond, 50*time.Millisecond)
 		b.ok(x.Release(x.Context()))
@@ -243,8 +236,7 @@ func TestADegradedSetEndsWithoutRenewal(t *testing.T) {
 	falling(t, func(b *bench) {
 		local := b.localOnly()
 		b.outage(lab.Refused)
-		s, err := local.AcquireAll(b.Context(), []string{"a", "b"}, core.WithoutRenewal())
-		b.ok(err)
+		s := b.set(local.AcquireAll(b.Context(), []string{"a", "b"}, core.WithoutRenewal()))
 		if !s.Degraded() {
 			b.Error("not degraded")
 		}
@@ -285,10 +277,8 @@ func TestASilenceCountsIfTheAttemptHadItsTime(t *testing.T) {
 	for left, lines := range map[time.Duration]int{time.Second: 0, 2*time.Second + 10*time.Millisecond: 1} {
 		text := logging(t, func(b *bench) {
 			b.link.Drop(lab.OpAcquire, lab.OpWait)
-			ctx, cancel := context.WithTimeout(b.Context(), left)
-			defer cancel()
-			_, err := b.locks.Acquire(ctx, "name")
-			b.is(err, core.ErrUnavailable, context.DeadlineExceeded)
+			ctx := b.in(left)
+			b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, context.DeadlineExceeded)
 			synctest.Wait()
 			b.link.Heal()
 		})
@@ -303,17 +293,14 @@ func TestAWaitBehindASiblingAndThenForTheNameIsOne(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
 		inside := context.WithoutCancel(x.Context())
-		y, err := b.locks.TryAcquire(inside, "name")
-		b.ok(err)
+		y := b.lease(b.locks.TryAcquire(inside, "name"))
 		var all sync.WaitGroup
 		all.Go(func() {
 			b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil }))
 		})
 		synctest.Wait()
 		all.Go(func() {
-			z, err := b.locks.Acquire(inside, "name")
-			b.ok(err)
-			b.ok(z.Release(b.Context()))
+			b.gets(b.locks.Acquire(inside, "name"))
 		})
 		synctest.Wait()
 		b.ok(x.Release(b.Context()))
@@ -332,10 +319,8 @@ func TestNoMarkerIsLeftForASetOfWhichANameIsHandedOff(t *testing.T) {
 	virtual(t, func(b *bench) {
 		both, dedup := []string{"a", "b"}, core.WithDedup(time.Hour)
 		for _, name := range both {
-			s, err := b.locks.AcquireAll(b.Context(), both, dedup)
-			b.ok(err)
-			_, err = s.Lease(name).Detach(b.Context(), keep)
-			b.is(err, core.ErrInvalid)
+			s := b.set(b.locks.AcquireAll(b.Context(), both, dedup))
+			b.is(second(s.Lease(name).Detach(b.Context(), keep)), core.ErrInvalid)
 			b.ok(s.Finish(b.Context(), nil))
 			b.is(b.locks.DoAll(b.Context(), both, noWork, dedup), core.ErrDuplicate)
 			time.Sleep(time.Hour)

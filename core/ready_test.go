@@ -32,8 +32,7 @@ func TestReadySaysWhyNot(t *testing.T) {
 			b.is(err, core.ErrUnavailable)
 			b.isNot(err, context.DeadlineExceeded)
 		})
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
-		defer cancel()
+		ctx := b.in(time.Second / 2)
 		b.is(locks.Ready(ctx), core.ErrUnavailable, context.DeadlineExceeded)
 		store.SetDelay(0)
 		b.ok(locks.Drain(b.Context()))
@@ -53,8 +52,7 @@ func TestReadyCleansUpBehindItself(t *testing.T) {
 		b.link.All(lab.ReplyLost, lab.OpAcquire)
 		b.is(b.locks.Ready(b.Context()), core.ErrUnavailable)
 		time.Sleep(time.Second) // a tenth of the TTL for which the name would stay taken
-		x := b.acquire(b.other(), "holdfast.ready")
-		b.ok(x.Release(b.Context()))
+		b.ok(b.acquire(b.other(), "holdfast.ready").Release(b.Context()))
 	})
 }
 

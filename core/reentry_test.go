@@ -60,9 +60,7 @@ func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
 			wg.Wait()
 			return nil
 		}))
-		if n := b.link.Calls(lab.OpAcquire); n != 1 {
-			b.Errorf("%d acquires", n)
-		}
+		b.sent(1, lab.OpAcquire)
 	})
 }
 
@@ -71,8 +69,7 @@ func TestTheNameIsFreedWhenTheLastOfALeaseHasEnded(t *testing.T) {
 	virtual(t, func(b *bench) {
 		other := b.other()
 		outer := b.acquire(b.locks, "name")
-		inner, err := b.locks.Acquire(outer.Context(), "name")
-		b.ok(err)
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name"))
 		b.ok(outer.Release(b.Context()))
 		b.taken(other, "name")
 		b.ok(inner.Err())
@@ -87,8 +84,7 @@ func TestALossEndsInnerLeasesToo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "name", core.WithoutRenewal())
-		inner, err := b.locks.Acquire(outer.Context(), "name")
-		b.ok(err)
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name"))
 		ctx := inner.Context()
 		<-ctx.Done()
 		b.reason(inner, core.ReasonExpired)
@@ -104,16 +100,12 @@ func TestWhatIsNoReentryIsARealAcquire(t *testing.T) {
 		derived, err := b.locks.With(core.WithWait(0))
 		b.ok(err)
 		x := b.acquire(b.locks, "name")
-		inner, err := derived.Acquire(x.Context(), "name") // a derived Locker has the same root
-		b.ok(err)
-		b.ok(inner.Release(b.Context()))
+		b.gets(derived.Acquire(x.Context(), "name")) // a derived Locker has the same root
 		b.is(second(derived.Acquire(x.Context(), "name", core.WithoutReentry())), core.ErrHeld)
-		_, err = b.other().TryAcquire(x.Context(), "name") // another root
-		b.is(err, core.ErrHeld)
+		b.is(second(b.other().TryAcquire(x.Context(), "name")), core.ErrHeld) // another root
 		ctx := x.Context()
 		b.ok(x.Release(b.Context()))
-		y, err := derived.Acquire(context.WithoutCancel(ctx), "name") // x has ended
-		b.ok(err)
+		y := b.lease(derived.Acquire(context.WithoutCancel(ctx), "name")) // x has ended
 		if y.Fence() == x.Fence() {
 			b.Error("joined a lease that has ended")
 		}
@@ -126,8 +118,7 @@ func TestDedupInsideALeaseIsInvalid(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithDedup(time.Hour))
 		b.is(second(b.locks.Acquire(x.Context(), "name", core.WithDedup(time.Hour))), core.ErrInvalid)
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
+		inner := b.lease(b.locks.Acquire(x.Context(), "name"))
 		b.is(inner.Complete(b.Context()), core.ErrInvalid)
 		b.ok(x.Complete(b.Context()))
 		b.is(second(b.locks.TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))), core.ErrDuplicate)
@@ -138,8 +129,7 @@ func TestACompletionWaitsForTheInnerLease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "name", core.WithDedup(time.Hour))
-		inner, err := b.locks.Acquire(outer.Context(), "name")
-		b.ok(err)
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name"))
 		b.ok(outer.Complete(b.Context()))
 		b.taken(b.other(), "name", core.WithDedup(time.Hour))
 		b.ok(inner.Release(b.Context()))
@@ -175,8 +165,7 @@ func TestSiblingsOfALeaseThatHasEndedAskForTheName(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
 		inside := context.WithoutCancel(x.Context())
-		y, err := b.locks.TryAcquire(inside, "name")
-		b.ok(err)
+		y := b.lease(b.locks.TryAcquire(inside, "name"))
 		var siblings sync.WaitGroup
 		for range 3 {
 			siblings.Go(func() {
@@ -201,9 +190,7 @@ func TestALeaseForgetsThoseThatHaveReenteredItAndEnded(t *testing.T) {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name", opts...)
 			for range 10 {
-				y, err := b.locks.TryAcquire(x.Context(), "name", opts...)
-				b.ok(err)
-				b.ok(y.Release(b.Context()))
+				b.gets(b.locks.TryAcquire(x.Context(), "name", opts...))
 			}
 			if n := x.Inners(); n != 0 {
 				b.Errorf("%d are kept", n)

@@ -56,8 +56,7 @@ func TestAReleaseInTheLeasesOwnContextWaitsForTheAnswer(t *testing.T) {
 				return func(ctx context.Context) error { _, err := x.Detach(ctx, keep); return err }, x.Context()
 			},
 			"a set": func() (func(context.Context) error, context.Context) {
-				s, err := b.locks.AcquireAll(b.Context(), []string{"c", "d", "e"})
-				b.ok(err)
+				s := b.set(b.locks.AcquireAll(b.Context(), []string{"c", "d", "e"}))
 				return s.Release, s.Context()
 			},
 		} {
@@ -90,22 +89,19 @@ func TestALossIsToldThoughItsReleaseIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{bound / 2, time.Minute} {
 		virtual(t, func(b *bench) {
-			ctx, cancel := context.WithTimeout(b.Context(), time.Second+d)
-			defer cancel()
+			ctx := b.in(time.Second + d)
 			err := b.locks.Do(ctx, "name", func(ctx context.Context) error {
 				<-ctx.Done()
 				b.link.All(lab.RequestLost)
 				return nil
 			}, core.WithMaxHold(time.Second))
 			b.is(err, core.ErrLost)
-			x := b.acquire(b.other(), "another")
-			b.ok(x.Release(b.Context()))
+			b.ok(b.acquire(b.other(), "another").Release(b.Context()))
 			b.link.All(lab.Delivered)
 			y := b.acquire(b.locks, "third", core.WithMaxHold(time.Second))
 			<-y.Context().Done()
 			b.link.All(lab.RequestLost)
-			ended, end := context.WithTimeout(b.Context(), time.Millisecond)
-			defer end()
+			ended := b.in(time.Millisecond)
 			b.is(y.Release(ended), core.ErrLost)
 		})
 	}
@@ -115,8 +111,7 @@ func TestALateDuplicateKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Next(lab.OpAcquire, lab.ReplyHeldBack)
-		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute)) // by its second command
-		b.ok(err)
+		x := b.lease(b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute))) // by its second command
 		b.link.All(lab.Refused, lab.OpRelease)
 		b.is(x.Release(b.Context()), core.ErrUnavailable)
 		b.link.All(lab.Delivered)
@@ -165,9 +160,7 @@ func TestAPanicOfTheBackendsClientLeavesTheNameToOthers(t *testing.T) {
 					}()
 					_ = locks.Do(b.Context(), "name", noWork, opts...)
 				}()
-				x, err := locks.Acquire(b.Context(), "name", core.WithWait(ttl))
-				b.ok(err)
-				b.ok(x.Release(b.Context()))
+				b.gets(locks.Acquire(b.Context(), "name", core.WithWait(ttl)))
 				b.ok(locks.Close(b.Context()))
 			})
 		}

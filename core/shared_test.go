@@ -49,23 +49,18 @@ func TestReadersHoldANameTogetherAndWritersAlone(t *testing.T) {
 
 func TestReadersOfOneProcessDoNotAskOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	for what, opts := range map[string][]core.Option{"that wait": {core.WithShared()}, "that try": {core.WithShared(), core.WithWait(0)}} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				b.link.Delay(100*time.Millisecond, 0)
-				var wg sync.WaitGroup
-				b.took(200*time.Millisecond, 0, func() { // there and back
-					for range 50 {
-						wg.Go(func() {
-							b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, opts...), nil)
-						})
-					}
-					wg.Wait()
+	each(t, map[string][]core.Option{"that wait": {core.WithShared()}, "that try": {core.WithShared(), core.WithWait(0)}}, func(b *bench, opts []core.Option) {
+		b.link.Delay(100*time.Millisecond, 0)
+		var wg sync.WaitGroup
+		b.took(200*time.Millisecond, 0, func() { // there and back
+			for range 50 {
+				wg.Go(func() {
+					b.is(b.locks.Do(b.Context(), "name", noWork, opts...), nil)
 				})
-			})
+			}
+			wg.Wait()
 		})
-	}
+	})
 }
 
 func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
@@ -93,9 +88,7 @@ func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for _, l := range []*core.Locker{b.locks, b.other()} {
 			b.took(0, 2*time.Second, func() {
-				x, err := l.Acquire(b.Context(), "name")
-				b.ok(err)
-				b.ok(x.Release(b.Context()))
+				b.gets(l.Acquire(b.Context(), "name"))
 			})
 		}
 		close(stop)
@@ -138,10 +131,8 @@ func TestSiblingsInsideAReadersLeaseReadTogether(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.reader(b.locks, "name")
-		one, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
-		b.ok(err)
-		two, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
-		b.ok(err)
+		one := b.lease(b.locks.TryAcquire(x.Context(), "name", core.WithShared()))
+		two := b.lease(b.locks.TryAcquire(x.Context(), "name", core.WithShared()))
 		b.ok(x.Release(b.Context()))
 		b.ok(one.Release(b.Context()))
 		b.taken(b.other(), "name") // the last of them frees it
@@ -162,8 +153,7 @@ func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 		}}), core.WithTemplate("{name}"))
 		small := b.acquire(b.locks, "name", core.WithLimit(2))
 		x := b.acquire(locks, "name", core.WithLimit(5))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
+		ctx := b.in(time.Minute)
 		b.is(second(locks.Acquire(ctx, "name", core.WithLimit(5))), core.ErrHeld, context.DeadlineExceeded)
 		same := b.acquire(b.locks, "same", core.WithLimit(5))
 		b.ok(b.acquire(locks, "same", core.WithLimit(5)).Release(b.Context()))
@@ -187,8 +177,7 @@ func TestSeveralNamesAreReadTogether(t *testing.T) {
 	virtual(t, func(b *bench) {
 		var leases []*core.LeaseSet
 		for range 2 {
-			x, err := b.locks.AcquireAll(b.Context(), []string{"b", "a"}, core.WithShared(), core.WithWait(0))
-			b.ok(err)
+			x := b.set(b.locks.AcquireAll(b.Context(), []string{"b", "a"}, core.WithShared(), core.WithWait(0)))
 			leases = append(leases, x)
 		}
 		_, err := b.other().AcquireAll(b.Context(), []string{"a", "c"}, core.WithWait(0))

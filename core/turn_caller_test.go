@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -60,9 +59,7 @@ func TestAClosedLockerGivesNoTurns(t *testing.T) {
 		first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired)
 		b.ok(holder.Release(b.Context()))
 		x := first.granted()
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
-		synctest.Wait()
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		b.is(context.Cause(x.Context()), core.ErrClosed)
 		b.ok(x.Release(b.Context()))
 		b.free()

@@ -102,16 +102,6 @@ func (b *bench) served(holder *core.Lease, w *call) *core.Lease {
 	return w.granted()
 }
 
-// commands says how many calls of any kind the backend has had over the link.
-func (b *bench) commands() (n int) {
-	for _, op := range []lab.Op{
-		lab.OpAcquire, lab.OpRenew, lab.OpRelease, lab.OpWait,
-	} {
-		n += b.link.Calls(op)
-	}
-	return n
-}
-
 // free fails the test unless another process can have the name right now.
 func (b *bench) free() {
 	b.Helper()
@@ -138,9 +128,7 @@ func TestAWaiterOfThisProcessTakesTheNextTurnWithoutACommand(t *testing.T) {
 			b.ok(y.Err())
 			x = y
 		}
-		if n := b.commands() - sent; n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(sent)
 		b.ok(x.Check(b.Context()))
 		b.ok(x.Release(b.Context()))
 		b.free()
@@ -178,9 +166,7 @@ func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheTenure(t *testing.T) {
 			}
 		}
 		b.is(context.Cause(before), context.Canceled)
-		if n := b.link.Calls(lab.OpRenew) - checks; n != 0 {
-			b.Errorf("%d checks of what is over", n)
-		}
+		b.sent(checks, lab.OpRenew)
 	})
 }
 
@@ -196,9 +182,7 @@ func TestAnEndedTurnSendsNothing(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x, waiting := b.queue(2)
 		b.link.Next(lab.OpRenew, lab.HeldBack)
-		checked := make(chan error, 1)
-		go func() { checked <- x.Check(b.Context()) }()
-		synctest.Wait()
+		checked := b.begin(func() error { return x.Check(b.Context()) })
 		b.link.Deliver()
 		b.ok(<-checked)
 		y := turnAfter(x, waiting[0])
@@ -207,9 +191,7 @@ func TestAnEndedTurnSendsNothing(t *testing.T) {
 		b.is(core.Confirm(x.Context()), core.ErrReleased)
 		b.ok(x.Release(b.Context()))
 		b.ok(x.Finish(b.Context(), nil))
-		if n := b.commands() - sent; n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(sent)
 		b.ok(y.Err())
 		b.ok(y.Release(b.Context()))
 	})

@@ -55,7 +55,7 @@ func TestCompletedWorkWithoutAMarkerIsReleasedAndTheCallerIsTold(t *testing.T) {
 		}
 		b.ok(b.acquire(other, "name").Release(t.Context())) // neither held nor done
 		r.take()
-		b.ok(locks.Do(t.Context(), "name", func(context.Context) error { return nil }))
+		b.ok(locks.Do(t.Context(), "name", noWork))
 		if told := r.take(); !strings.Contains(told, "unconfirmed") {
 			t.Error(told)
 		}
