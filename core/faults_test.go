@@ -2,117 +2,75 @@ package core_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // Faults that core had before it was built on the engine's rooms.
 
 func TestNothingThatWasLostLeavesAMarker(t *testing.T) {
 	t.Parallel()
-	t.Run("one name of a set", func(t *testing.T) {
-		virtual(t, func(b *bench) {
-			names, dedup := []string{"a", "b"}, core.WithDedup(time.Hour)
-			err := b.locks.DoAll(b.Context(), names, func(ctx context.Context) error {
-				b.store.Lose("b")
-				<-ctx.Done()
-				return nil
-			}, dedup)
-			b.is(err, core.ErrLost)
-			b.ok(b.locks.DoAll(b.Context(), names, noWork, dedup))
-			b.is(b.locks.DoAll(b.Context(), names, noWork, dedup), core.ErrDuplicate)
-		})
-	})
-	t.Run("held for too long", func(t *testing.T) {
-		virtual(t, func(b *bench) {
-			dedup := core.WithDedup(time.Hour)
-			err := b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			}, dedup, core.WithMaxHold(time.Second))
-			b.is(err, core.ErrLost)
-			b.ok(b.locks.Do(b.Context(), "name", noWork, dedup))
-			b.is(b.locks.Do(b.Context(), "name", noWork, dedup), core.ErrDuplicate)
-		})
+	type work = func(context.Context) error
+	each(t, map[string]func(b *bench, w work, opts ...core.Option) error{
+		"one name of a set": func(b *bench, w work, opts ...core.Option) error { return b.locks.DoAll(b.Context(), pair, w, opts...) },
+		"held for too long": func(b *bench, w work, opts ...core.Option) error {
+			return b.locks.Do(b.Context(), "name", w, append(opts, core.WithMaxHold(time.Second))...)
+		},
+	}, func(b *bench, do func(b *bench, w work, opts ...core.Option) error) {
+		dedup := core.WithDedup(time.Hour)
+		b.is(do(b, func(ctx context.Context) error {
+			b.store.Lose("b")
+			<-ctx.Done()
+			return nil
+		}, dedup), core.ErrLost)
+		b.ok(do(b, noWork, dedup))
+		b.is(do(b, noWork, dedup), core.ErrDuplicate)
 	})
 }
 
 func TestDrainAwaitsNoCallWhoseLeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "other")
+		b.acquire(b.other(), "other")
 		x := b.acquire(b.locks, "name")
 		ctx := context.WithoutCancel(x.Context())
-		done := b.begin(func() error { return second(b.locks.Acquire(ctx, "other")) })
-		time.Sleep(time.Second)
+		waiter := b.begin(func() error { return second(b.locks.Acquire(ctx, "other")) })
 		drained := b.begin(func() error { return b.locks.Drain(b.Context()) })
 		b.ok(x.Release(b.Context()))
 		b.took(0, time.Second, func() {
-			select {
-			case err := <-done:
-				b.is(err, core.ErrDraining)
-			case <-time.After(time.Minute):
-				b.Error("it still waits")
-			}
-			select {
-			case err := <-drained:
-				b.ok(err)
-			case <-time.After(time.Minute):
-				b.Error("Drain still waits")
-			}
+			b.is(<-waiter, core.ErrDraining)
+			b.ok(<-drained)
 		})
-		b.ok(holder.Release(b.Context()))
-		time.Sleep(time.Minute)
 	})
 }
 
-// panickingWait is a client whose next Wait panics.
-type panickingWait struct {
-	*memlock.Store
-	once atomic.Bool
-}
-
-func (p *panickingWait) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if p.once.CompareAndSwap(false, true) {
+// panickingWait is a client whose first Wait panics.
+func panickingWait(b *bench) driver.Driver {
+	client := &hooked{Driver: b.store}
+	client.wait = func(context.Context, driver.Claim) (driver.Grant, error) {
+		client.wait = nil
 		panic("hook")
 	}
-	return p.Store.Wait(ctx, c)
+	return client
 }
 
 func TestAPanicOfAWaitIsRaisedOnTheWaitersGoroutineAndOthersGoOn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
-		store := memlock.New()
-		other := locker(t, store)
-		holder := b.acquire(other, "name")
-		locks, err := core.New(&panickingWait{Store: store})
-		b.ok(err)
-		raised := make(chan any, 1)
-		go func() {
-			defer func() { raised <- recover() }()
-			_, _ = locks.Acquire(b.Context(), "name")
-		}()
-		if v := <-raised; v != "hook" {
-			t.Errorf("raised: %v", v)
-		}
-		released := make(chan error)
-		time.AfterFunc(time.Second, func() { released <- holder.Release(context.Background()) })
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		locks := b.locker(panickingWait(b))
+		b.panics("hook", func() { _, _ = locks.Acquire(b.Context(), "name") })
+		time.AfterFunc(time.Second, func() { b.ok(holder.Release(context.Background())) })
 		b.ok(locks.Do(b.Context(), "name", noWork))
-		b.ok(<-released)
-		b.ok(b.acquire(other, "name").Release(b.Context()))
+		b.free()
 		time.Sleep(time.Minute)
 		if left := locks.Remains(); len(left) > 0 {
-			t.Errorf("left: %v", left)
+			b.Errorf("left: %v", left)
 		}
-		b.ok(locks.Close(b.Context()))
 	})
 }
 
@@ -134,78 +92,32 @@ func TestCleanUpBehindThousandsOfCallsIsNoBurst(t *testing.T) {
 	})
 }
 
-// stubborn is a client whose reads never end, whatever their context says.
-type stubborn struct {
-	*memlock.Store
-	silent atomic.Bool
-	free   chan struct{}
-}
-
-func (s *stubborn) Capabilities() driver.Capabilities {
-	can := s.Store.Capabilities()
-	can.Punctual, can.Forgets = false, false
-	return can
-}
-
-func (s *stubborn) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if s.silent.Load() {
-		<-s.free
-	}
-	return s.Store.Acquire(ctx, c)
-}
-
-func (s *stubborn) Release(ctx context.Context, c driver.Claim) error {
-	if s.silent.Load() {
-		<-s.free
-	}
-	return s.Store.Release(ctx, c)
-}
-
 func TestAClientWhoseReadsNeverEndKeepsNobody(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
-		client := &stubborn{Store: memlock.New(), free: make(chan struct{})}
-		locks := locker(t, client)
-		x := b.acquire(locks, "held")
-		client.silent.Store(true)
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "held")
+		b.link.Hold() // whatever their context says
 		b.took(bound, 0, func() { b.is(x.Release(b.Context()), core.ErrUnavailable) })
-		b.took(bound, 0, func() {
-			b.is(second(locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
-		})
-		client.silent.Store(false)
-		close(client.free)
+		b.took(bound, 0, func() { b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable) })
+		b.link.Heal()
 	})
 }
 
-// keeping is a client with a hook that keeps the context of each call, and looks at it later.
-type keeping struct {
-	*memlock.Store
-	kept []context.Context
-}
-
-func (k *keeping) Capabilities() driver.Capabilities {
-	can := k.Store.Capabilities()
-	can.Punctual, can.Forgets = true, false
-	return can
-}
-
-func (k *keeping) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	k.kept = append(k.kept, ctx)
-	return k.Store.Acquire(ctx, c)
-}
-
+// A client with a hook may keep the context of each call, and look at it later.
 func TestAContextThatAClientKeepsStaysThatOfItsCall(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	virtual(t, func(b *bench) {
 		type request struct{}
-		b := &bench{T: t}
-		client := &keeping{Store: memlock.New()}
-		locks := locker(t, client)
+		var kept []context.Context
+		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Forgets = false },
+			acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				kept = append(kept, ctx)
+				return b.store.Acquire(ctx, c)
+			}})
 		for i := range 8 {
 			b.ok(locks.Do(context.WithValue(b.Context(), request{}, i), "name", noWork))
 		}
-		for i, ctx := range client.kept {
+		for i, ctx := range kept {
 			if got := ctx.Value(request{}); got != i {
 				b.Errorf("the context of request %d has the values of request %v", i, got)
 			}

@@ -2,13 +2,11 @@ package core_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
@@ -33,24 +31,18 @@ func (b *bench) freeWithin(d time.Duration, name string) {
 func TestAClaimThatArrivesAfterItsCleanUpIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{time.Millisecond, ttl / 2, 9 * ttl / 10} {
-		for what, leave := range map[string]func(context.CancelFunc){
-			"by its deadline": func(context.CancelFunc) {},
-			"by hand":         func(cancel context.CancelFunc) { time.AfterFunc(ttl/20, cancel) },
-		} {
-			t.Run(fmt.Sprintf("%s, %s late", what, late), func(t *testing.T) {
-				t.Parallel()
-				virtual(t, func(b *bench) {
-					b.link.Next(lab.OpAcquire, lab.RequestLate)
-					ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
-					defer cancel()
-					leave(cancel)
-					b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, ctx.Err())
-					time.Sleep(late) // what was sent to clean up is answered meanwhile
-					if n := b.link.Deliver(); n != 1 {
-						b.Fatalf("%d late commands", n)
-					}
-					b.freeWithin(5*time.Second, "name")
-				})
+		for _, leaves := range []time.Duration{ttl / 10, ttl / 20} { // by its deadline, and by hand
+			virtual(t, func(b *bench) {
+				b.link.Next(lab.OpAcquire, lab.RequestLate)
+				ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
+				defer cancel()
+				time.AfterFunc(leaves, cancel)
+				b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, ctx.Err())
+				time.Sleep(late) // what was sent to clean up is answered meanwhile
+				if n := b.link.Deliver(); n != 1 {
+					b.Fatalf("%d late commands", n)
+				}
+				b.freeWithin(5*time.Second, "name")
 			})
 		}
 	}
@@ -101,20 +93,17 @@ func TestCallersWhoLeaveAtAnyInstantLeaveNothing(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.link.Delay(2*time.Millisecond, 3*time.Millisecond)
 		var wg sync.WaitGroup
-		const callers = 100
-		name := func(i int) string { return fmt.Sprintf("name-%d", i) }
-		for i := range callers {
+		names := named("name", 100)
+		for i, name := range names {
 			wg.Go(func() {
-				ctx := b.in(time.Duration(i) * 100 * time.Microsecond)
-				x, err := b.locks.Acquire(ctx, name(i))
-				if err == nil {
+				if x, err := b.locks.Acquire(b.in(time.Duration(i)*100*time.Microsecond), name); err == nil {
 					b.ok(x.Release(b.Context()))
 				}
 			})
 		}
 		wg.Wait()
-		for i := range callers {
-			b.freeWithin(time.Second, name(i))
+		for _, name := range names {
+			b.freeWithin(time.Second, name)
 		}
 	})
 }
@@ -139,11 +128,10 @@ func TestFailedRenewalsAreRetriedUntilTrustEnds(t *testing.T) {
 func TestAReleaseSurvivesADeadContext(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
 		ctx, cancel := context.WithCancel(b.Context())
 		cancel()
-		b.ok(x.Release(ctx))
-		b.freeWithin(0, "name")
+		b.ok(b.acquire(b.locks, "name").Release(ctx))
+		b.free()
 	})
 }
 
@@ -152,15 +140,12 @@ func TestARetryAfterAnUnknownOutcomeGetsALaterFence(t *testing.T) {
 	t.Parallel()
 	for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset} {
 		virtual(t, func(b *bench) {
-			before, err := b.store.Acquire(b.Context(), driver.Claim{Name: "name", Token: "before", TTL: ttl})
-			b.ok(err)
-			b.ok(b.store.Release(b.Context(), driver.Claim{Name: "name", Token: "before", TTL: ttl}))
+			before := b.acquire(b.other(), "name")
+			b.ok(before.Release(b.Context()))
 			b.link.Next(lab.OpAcquire, fate)
-			x := b.acquire(b.locks, "name")
-			if x.Fence() <= before.Fence {
-				b.Errorf("fence %d after %d", x.Fence(), before.Fence)
+			if x := b.acquire(b.locks, "name"); x.Fence() <= before.Fence() {
+				b.Errorf("fence %d after %d", x.Fence(), before.Fence())
 			}
-			b.ok(x.Release(b.Context()))
 		})
 	}
 }

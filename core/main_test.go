@@ -157,6 +157,18 @@ func (b *bench) commands(ops ...lab.Op) (n int) {
 	return n
 }
 
+// panics fails the test unless f panics with the value.
+func (b *bench) panics(want any, f func()) {
+	b.Helper()
+	defer func() {
+		b.Helper()
+		if got := recover(); got != want {
+			b.Errorf("it panics with %v, not %v", got, want)
+		}
+	}()
+	f()
+}
+
 // each runs f in virtual time, as a test for each row.
 func each[T any](t *testing.T, rows map[string]T, f func(b *bench, row T), opts ...core.NewOption) {
 	t.Helper()
@@ -175,6 +187,22 @@ func (b *bench) taken(l *core.Locker, name string, opts ...core.Option) {
 	b.is(err, core.ErrHeld)
 }
 
+// refused is what l is told at once of who has the name.
+func (b *bench) refused(l *core.Locker, name string) *core.HeldError {
+	b.Helper()
+	return b.heldBy(second(l.TryAcquire(b.Context(), name)))
+}
+
+// heldBy is what an error says of who has the name.
+func (b *bench) heldBy(err error) *core.HeldError {
+	b.Helper()
+	held, ok := errors.AsType[*core.HeldError](err)
+	if !ok {
+		b.Fatalf("%v is no HeldError", err)
+	}
+	return held
+}
+
 // took runs f and fails the test unless it takes exactly d, or up to spare more.
 func (b *bench) took(d, spare time.Duration, f func()) {
 	b.Helper()
@@ -182,6 +210,14 @@ func (b *bench) took(d, spare time.Duration, f func()) {
 	f()
 	if took := time.Since(began); took < d || took > d+spare {
 		b.Errorf("took %s, not %s (+%s)", took, d, spare)
+	}
+}
+
+// validFor fails the test unless x is trusted for so long, counted from asked.
+func (b *bench) validFor(x interface{ ValidUntil() time.Time }, asked time.Time, want time.Duration) {
+	b.Helper()
+	if got := x.ValidUntil().Sub(asked); got != want {
+		b.Errorf("valid until %s after the request, not %s", got, want)
 	}
 }
 
@@ -207,16 +243,49 @@ func (b *bench) eventually(what string, cond func() bool) {
 	b.Fatalf("never came true: %s", what)
 }
 
-// lacking is a backend that cannot do everything.
-type lacking struct {
-	*lab.Net
-	without func(can *driver.Capabilities)
+// hooked is a backend of which a test has some methods of its own.
+type hooked struct {
+	driver.Driver
+	can           func(*driver.Capabilities)
+	acquire, wait func(context.Context, driver.Claim) (driver.Grant, error)
+	renew         func(context.Context, []driver.Claim) []error
+	release       func(context.Context, driver.Claim) error
 }
 
-func (l lacking) Capabilities() driver.Capabilities {
-	can := l.Net.Capabilities()
-	l.without(&can)
+func (h *hooked) Capabilities() driver.Capabilities {
+	can := h.Driver.Capabilities()
+	if h.can != nil {
+		h.can(&can)
+	}
 	return can
+}
+
+func (h *hooked) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if h.acquire != nil {
+		return h.acquire(ctx, c)
+	}
+	return h.Driver.Acquire(ctx, c)
+}
+
+func (h *hooked) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if h.wait != nil {
+		return h.wait(ctx, c)
+	}
+	return h.Driver.Wait(ctx, c)
+}
+
+func (h *hooked) Renew(ctx context.Context, claims []driver.Claim) []error {
+	if h.renew != nil {
+		return h.renew(ctx, claims)
+	}
+	return h.Driver.Renew(ctx, claims)
+}
+
+func (h *hooked) Release(ctx context.Context, c driver.Claim) error {
+	if h.release != nil {
+		return h.release(ctx, c)
+	}
+	return h.Driver.Release(ctx, c)
 }
 
 // tired is longer than turns go on for.
