@@ -19,9 +19,7 @@ func TestCloseRefusesNewWorkAndFailsThoseWhoWait(t *testing.T) {
 		b.acquire(b.other(), "name")
 		var wg sync.WaitGroup
 		for range 10 {
-			wg.Go(func() {
-				b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed)
-			})
+			wg.Go(func() { b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed) })
 		}
 		synctest.Wait()
 		derived, err := b.locks.With(core.WithWait(0))
@@ -37,12 +35,9 @@ func TestCloseRefusesNewWorkAndFailsThoseWhoWait(t *testing.T) {
 func TestCloseReleasesNothingUnderRunningWork(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		other := b.other()
-		running, finish := make(chan bool), make(chan bool)
-		done := make(chan error)
-		go func() {
-			done <- b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-				close(running)
+		other, finish := b.other(), make(chan bool)
+		done := b.begin(func() error {
+			return b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 				<-ctx.Done()
 				b.is(context.Cause(ctx), core.ErrClosed)
 				x, _ := core.FromContext(ctx)
@@ -51,22 +46,19 @@ func TestCloseReleasesNothingUnderRunningWork(t *testing.T) {
 				<-finish
 				return nil
 			})
-		}()
-		<-running
+		})
 		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		for range 10 { // it is renewed
 			time.Sleep(ttl)
 			b.taken(other, "name")
 		}
-		select {
-		case err := <-closed:
-			b.Errorf("Close returned %v under running work", err)
-		default:
+		if len(closed) > 0 {
+			b.Errorf("Close returned %v under running work", <-closed)
 		}
 		close(finish)
 		b.ok(<-done)
 		b.ok(<-closed)
-		b.ok(b.acquire(other, "name").Release(b.Context()))
+		b.free()
 	})
 }
 
@@ -93,47 +85,37 @@ func TestStartAndStopUnderLoadLeavesNothing(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					for {
-						err := locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Millisecond); return nil })
-						if err != nil {
-							b.is(err, core.ErrClosed)
-							return
-						}
+					var err error
+					for err == nil {
+						err = locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Millisecond); return nil })
 					}
+					b.is(err, core.ErrClosed)
 				})
 			}
 			time.Sleep(5 * time.Millisecond)
 			b.ok(locks.Close(b.Context()))
 			wg.Wait()
 		}
-		b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+		b.free()
 	})
 }
 
 // What ended before Close returned is told by then.
 func TestCloseReturnsAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
+	b := &bench{T: t}
 	for range 3000 {
 		var told atomic.Bool
 		locks, err := core.New(memlock.New(), observing(observer{Released: func(core.Event) { told.Store(true) }}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := locks.Acquire(t.Context(), "name")
-		if err != nil {
-			t.Fatal(err)
-		}
-		released := make(chan error, 1)
-		go func() { released <- x.Release(t.Context()) }()
-		if err := locks.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		b.ok(err)
+		x := b.acquire(locks, "name")
+		var release sync.WaitGroup
+		release.Go(func() { b.ok(x.Release(t.Context())) })
+		b.ok(locks.Close(t.Context()))
 		if !told.Load() {
 			t.Fatal("Close has returned before the release was told")
 		}
-		if err := <-released; err != nil {
-			t.Fatal(err)
-		}
+		release.Wait()
 	}
 }
 

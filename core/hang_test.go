@@ -19,13 +19,8 @@ type hanging struct {
 	*memlock.Store
 	most int64
 	free chan struct{}
-	let  func()
 
 	hung, tries atomic.Int64
-}
-
-func newHanging(most int64) *hanging {
-	return &hanging{Store: memlock.New(), most: most}
 }
 
 func (h *hanging) Capabilities() driver.Capabilities {
@@ -51,25 +46,24 @@ func (h *hanging) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error
 // within runs f in virtual time, with a Locker of h and one of another process.
 func (h *hanging) within(t *testing.T, f func(b *bench, other *core.Locker)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		h.free = make(chan struct{})
-		h.let = sync.OnceFunc(func() { close(h.free) })
-		b := &bench{T: t, store: h.Store}
-		b.locks = locker(t, h)
-		t.Cleanup(h.let) // also after a failure
-		f(b, locker(t, h.Store))
-		h.let()
+	virtual(t, func(b *bench) {
+		h.Store, h.free = b.store, make(chan struct{})
+		let := sync.OnceFunc(func() { close(h.free) })
+		b.locks = locker(b.T, h)
+		b.Cleanup(let) // also after a failure
+		f(b, b.other())
+		let()
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		if left := b.locks.Remains(); len(left) > 0 {
-			t.Errorf("left: %v", left)
+			b.Errorf("left: %v", left)
 		}
 	})
 }
 
 func TestAWaitThatHangsStarvesNobody(t *testing.T) {
 	t.Parallel()
-	h := newHanging(1 << 20)
+	h := &hanging{most: 1 << 20}
 	h.within(t, func(b *bench, other *core.Locker) {
 		const turns, most = 300, 256
 		for i := range turns {
@@ -92,34 +86,26 @@ func TestAWaitThatHangsStarvesNobody(t *testing.T) {
 // Attempts find the name taken or others first, as long as other processes queue.
 func TestAWaitThatHangsIsFollowedByAnotherOneBesideAQueue(t *testing.T) {
 	t.Parallel()
-	h := newHanging(1)
+	h := &hanging{most: 1}
 	h.within(t, func(b *bench, _ *core.Locker) {
-		stop, over := make(chan struct{}), make(chan struct{}, 3)
-		for range cap(over) { // each in a process of its own
-			locks := locker(b.T, h.Store)
-			go func() {
-				defer func() { over <- struct{}{} }()
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-						b.ok(locks.Do(b.Context(), "name", func(context.Context) error {
-							time.Sleep(100 * time.Millisecond)
-							return nil
-						}))
-					}
+		stop := make(chan struct{}, 1)
+		var others sync.WaitGroup
+		for range 3 { // each in a process of its own
+			locks := b.other()
+			others.Go(func() {
+				for len(stop) == 0 {
+					b.ok(locks.Do(b.Context(), "name", func(context.Context) error {
+						time.Sleep(100 * time.Millisecond)
+						return nil
+					}))
 				}
-			}()
+			})
 		}
 		time.Sleep(time.Second)
 		w := b.call(b.locks)
 		time.Sleep(2 * ttl)
-		w.granted()
-		b.ok(w.lease.Release(b.Context()))
-		close(stop)
-		for range cap(over) {
-			<-over
-		}
+		b.ok(w.granted().Release(b.Context()))
+		stop <- struct{}{}
+		others.Wait()
 	})
 }

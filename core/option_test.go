@@ -128,43 +128,27 @@ func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
 	})
 }
 
-// plain is a backend that can do nothing but lock.
-type plain struct{ driver.Driver }
-
-func (plain) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "plain", MinTTL: 2 * time.Second, MaxName: 10}
-}
-
-// broken is a backend whose arguments were wrong.
-type broken struct{ driver.Driver }
-
-func (broken) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "broken", Err: context.Canceled}
-}
-
 func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	locks, err := core.New(plain{memlock.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{T: t}
-	for want, err := range map[string]error{
-		"WithDedup":   second(locks.With(core.WithDedup(time.Hour))),
-		"WithMinHold": second(locks.With(core.WithMinHold(time.Second))),
-		"WithShared":  second(locks.With(core.WithShared())),
-		"WithLimit":   second(locks.With(core.WithLimit(2))),
-		"WithTTL":     second(locks.With(core.WithTTL(time.Second))),
-		"name":        second(locks.TryAcquire(t.Context(), "elevenbytes")),
-		"nil":         second(core.New(nil)),
-		"driver":      second(core.New(broken{memlock.New()})),
-		"lain backe":  second(locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))),
-	} {
-		b.is(err, core.ErrInvalid)
-		if err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
+	virtual(t, func(b *bench) {
+		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) {
+			*can = driver.Capabilities{Backend: "plain", MinTTL: 2 * time.Second, MaxName: 10} // it can do nothing but lock
+		}})
+		broken := &hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Err = context.Canceled }}
+		for want, err := range map[string]error{
+			"WithDedup":   second(locks.With(core.WithDedup(time.Hour))),
+			"WithMinHold": second(locks.With(core.WithMinHold(time.Second))),
+			"WithShared":  second(locks.With(core.WithShared())),
+			"WithLimit":   second(locks.With(core.WithLimit(2))),
+			"WithTTL":     second(locks.With(core.WithTTL(time.Second))),
+			"name":        second(locks.TryAcquire(b.Context(), "elevenbytes")),
+			"nil":         second(core.New(nil)),
+			"driver":      second(core.New(broken)),
+			"lain backe":  second(locks.TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))),
+		} {
+			b.says(err, core.ErrInvalid, want)
 		}
-	}
+	})
 }
 
 // ofNew are the same options, for New.
@@ -177,27 +161,23 @@ func ofNew(opts []core.Option) (all []core.NewOption) {
 
 func TestDedupAndWaitAreWhatNewAndWithHaveChosen(t *testing.T) {
 	t.Parallel()
-	plain, err := core.New(memlock.New(), core.WithDedup(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	derived, err := plain.With(core.WithDedupScope("settle"), core.WithWait(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, l := range map[string]*core.Locker{"": plain, "settle": derived} {
-		if window, scope := l.Dedup(); window != time.Hour || scope != want {
-			t.Errorf("%s, %q, want %q", window, scope, want)
+	virtual(t, func(b *bench) {
+		derived, err := b.locks.With(core.WithDedupScope("settle"), core.WithWait(time.Minute))
+		b.ok(err)
+		for want, l := range map[string]*core.Locker{"": b.locks, "settle": derived} {
+			if window, scope := l.Dedup(); window != time.Hour || scope != want {
+				b.Errorf("%s, %q, want %q", window, scope, want)
+			}
 		}
-	}
-	if plain.Wait() != core.WaitForever || derived.Wait() != time.Minute {
-		t.Errorf("wait %s, %s", plain.Wait(), derived.Wait())
-	}
+		if b.locks.Wait() != core.WaitForever || derived.Wait() != time.Minute {
+			b.Errorf("wait %s, %s", b.locks.Wait(), derived.Wait())
+		}
+	}, core.WithDedup(time.Hour))
 }
 
-func TestAnObserverThatIsNoFunctionIsRefused(t *testing.T) {
+func TestWhatCannotWorkInNewIsInvalid(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []core.NewOption{core.WithObserver(nil), core.WithWorkContext(nil)} {
+	for _, opt := range []core.NewOption{core.WithObserver(nil), core.WithWorkContext(nil), core.WithMaxLeases(0), core.WithMaxWaiters(-1), nil} {
 		if _, err := core.New(memlock.New(), opt); !errors.Is(err, core.ErrInvalid) {
 			t.Error(err)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) { //nolint:paralleltest // it counts all goroutines
@@ -35,22 +34,16 @@ func TestLeasesAreRenewedTogetherWithoutAGoroutineEach(t *testing.T) { //nolint:
 	})
 }
 
-// sessions is a backend whose leases end with sessions that are shorter than their TTLs, whatever a renewal asks for.
-type sessions struct{ *memlock.Store }
-
-const session = ttl / 10
-
-func (s sessions) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
-	g.TTL, g.Longest = session, session
-	return g, err
-}
-
+// The leases of a backend may end with sessions that are shorter than their TTLs, whatever a renewal asks for.
 func TestARenewalIsTrustedForNoLongerThanTheBackendGives(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		store := memlock.New()
-		x := b.acquire(b.locker(lab.New(sessions{store})), "name")
+		const session = ttl / 10
+		x := b.acquire(b.locker(lab.New(&hooked{Driver: b.store, acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.store.Acquire(ctx, c)
+			g.TTL, g.Longest = session, session
+			return g, err
+		}})), "name")
 		for range 30 {
 			time.Sleep(session / 3)
 			b.ok(x.Err())
@@ -58,8 +51,9 @@ func TestARenewalIsTrustedForNoLongerThanTheBackendGives(t *testing.T) {
 				b.Fatalf("trusted for %s", left)
 			}
 		}
-		store.SetDown(true)
+		b.store.SetDown(true)
 		time.Sleep(session)
 		b.reason(x, core.ReasonUnreachable)
+		b.store.SetDown(false)
 	})
 }
