@@ -2,8 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,57 +17,46 @@ func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
 		if b.locks.Draining() {
 			b.Error("it drains before it is told to")
 		}
-		held := b.acquire(b.other(), "name")
-		done := make(chan error, 1)
+		b.acquire(b.other(), "name")
 		leave := make(chan struct{})
-		entered := make(chan struct{})
-		go func() {
-			done <- b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
-				close(entered)
+		done := b.begin(func() error {
+			return b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
 				<-leave
 				b.ok(ctx.Err())
 				b.ok(b.locks.Do(ctx, "inner", noWork)) // belongs to it
-				b.ok(b.locks.DoAll(ctx, []string{"x", "y"}, noWork))
-				return nil
+				return b.locks.DoAll(ctx, []string{"x", "y"}, noWork)
 			})
-		}()
-		<-entered
-		var wg sync.WaitGroup
-		for range 10 { // one contender, and a queue behind it
-			wg.Go(func() {
-				_, err := b.locks.Acquire(b.Context(), "name")
-				b.is(err, core.ErrDraining)
-				b.is(err, core.ErrUnavailable)
-			})
-		}
-		synctest.Wait()
-		drained := make(chan error, 2)
-		for range 2 {
-			go func() { drained <- b.locks.Drain(b.Context()) }()
-		}
-		synctest.Wait()
-		wg.Wait()
-		if !b.locks.Draining() {
-			t.Error("Draining is false")
-		}
-		for range 2 {
-			_, err := b.locks.TryAcquire(b.Context(), "other")
-			b.is(err, core.ErrDraining)
-			if core.KindOf(err) != core.KindUnavailable {
-				t.Errorf("kind %d of %v", core.KindOf(err), err)
+		})
+		refused := func(err error) {
+			b.Helper()
+			b.is(err, core.ErrDraining, core.ErrUnavailable)
+			if kind := core.KindOf(err); kind != core.KindUnavailable {
+				b.Errorf("kind %d of %v", kind, err)
 			}
 		}
-		select {
-		case err := <-drained:
-			t.Fatalf("Drain returned %v while work was under way", err)
-		case <-time.After(time.Hour): // the lease is renewed meanwhile
+		var wg sync.WaitGroup
+		for range 10 { // one contender, and a queue behind it
+			wg.Go(func() { refused(second(b.locks.Acquire(b.Context(), "name"))) })
+		}
+		synctest.Wait()
+		var drained [2]<-chan error
+		for i := range drained {
+			drained[i] = b.begin(func() error { return b.locks.Drain(b.Context()) })
+		}
+		wg.Wait()
+		if !b.locks.Draining() {
+			b.Error("Draining is false")
+		}
+		refused(second(b.locks.TryAcquire(b.Context(), "other")))
+		time.Sleep(time.Hour) // the lease is renewed meanwhile
+		if len(drained[0])+len(drained[1]) > 0 {
+			b.Fatal("Drain returned while work was under way")
 		}
 		close(leave)
 		b.ok(<-done)
-		b.ok(<-drained)
-		b.ok(<-drained)
-		b.ok(held.Release(b.Context()))
-		b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrDraining)
+		b.ok(<-drained[0])
+		b.ok(<-drained[1])
+		refused(second(b.locks.Acquire(b.Context(), "name")))
 		b.ok(b.locks.Close(b.Context()))
 		b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed)
 	})
@@ -80,16 +67,8 @@ func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
 	virtual(t, func(b *bench) {
 		held := b.acquire(b.other(), "name")
 		b.ok(b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
-			over := make(chan error, 1)
-			go func() {
-				over <- b.locks.Do(ctx, "name", noWork)
-			}()
-			synctest.Wait()
-			short := b.in(time.Second)
-			err := b.locks.Drain(short)
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 lease ") {
-				t.Errorf("Drain: %v", err)
-			}
+			over := b.begin(func() error { return b.locks.Do(ctx, "name", noWork) })
+			b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "1 lease ")
 			b.ok(held.Release(b.Context()))
 			return <-over
 		}))
@@ -100,36 +79,25 @@ func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
 func TestACampaignThatWaitsEndsWhenTheLockerDrains(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.other(), "name")
-		over := make(chan error, 2)
-		waits := func() {
-			over <- b.locks.Campaign(b.Context(), "name", noWork)
-		}
-		go waits()
-		go func() { // it leads, and loses its lease once the Locker drains
-			over <- b.locks.Campaign(b.Context(), "led", func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			}, core.WithMaxHold(time.Hour))
-		}()
-		synctest.Wait()
+		b.acquire(b.other(), "name")
+		waits := b.begin(func() error { return b.locks.Campaign(b.Context(), "name", noWork) })
+		leads := b.begin(func() error { // and loses its lease once the Locker drains
+			return b.locks.Campaign(b.Context(), "led", func(ctx context.Context) error { <-ctx.Done(); return nil }, core.WithMaxHold(time.Hour))
+		})
 		b.ok(b.locks.Drain(b.Context()))
-		b.is(<-over, core.ErrDraining)
-		b.is(<-over, core.ErrDraining)
-		waits()
-		b.is(<-over, core.ErrDraining)
-		b.ok(x.Release(b.Context()))
+		b.is(<-waits, core.ErrDraining)
+		b.is(<-leads, core.ErrDraining)
+		b.is(b.locks.Campaign(b.Context(), "name", noWork), core.ErrDraining)
 	})
 }
 
 func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.other(), "b")
-		over := b.begin(func() error { return b.locks.DoAll(b.Context(), []string{"a", "b"}, noWork) })
+		b.acquire(b.other(), "b")
+		over := b.begin(func() error { return b.locks.DoAll(b.Context(), pair, noWork) })
 		b.took(0, 0, func() { b.ok(b.locks.Drain(b.Context())) })
 		b.is(<-over, core.ErrDraining)
-		b.ok(x.Release(b.Context()))
 	})
 }
 
@@ -147,10 +115,9 @@ func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Delay(0, 700*time.Millisecond)
-		ctx := b.in(time.Second)
 		time.AfterFunc(500*time.Millisecond, func() { _ = b.locks.Drain(b.Context()) })
-		b.took(time.Second, 50*time.Millisecond, func() {
-			b.is(second(b.locks.Acquire(ctx, "name")), core.ErrDraining) // granted when Drain has begun
+		b.took(time.Second, 50*time.Millisecond, func() { // granted when Drain has begun
+			b.is(second(b.locks.Acquire(b.in(time.Second), "name")), core.ErrDraining)
 		})
 		b.link.Heal()
 		b.freeWithin(time.Second, "name")
@@ -160,19 +127,11 @@ func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
 func TestWhatIsStillInUseIsCountedInWords(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		l := b.other()
-		one, two := b.acquire(l, "one"), b.acquire(l, "two")
-		says := func(call func(context.Context) error, want string) {
-			t.Helper()
-			ctx := b.in(time.Second)
-			if err := call(ctx); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %q", err, want)
-			}
-		}
-		says(l.Drain, "drain: 2 leases still in use: ")
+		one := b.acquire(b.locks, "one")
+		b.acquire(b.locks, "two")
+		b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "drain: 2 leases still in use: ")
 		b.ok(one.Release(b.Context()))
-		says(l.Drain, "drain: 1 lease still in use: ")
-		says(l.Close, "close: 1 lease still in use, left to the TTL: ")
-		_ = two.Release(b.Context())
+		b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "drain: 1 lease still in use: ")
+		b.says(b.locks.Close(b.in(time.Second)), context.DeadlineExceeded, "close: 1 lease still in use, left to the TTL: ")
 	})
 }

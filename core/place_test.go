@@ -16,12 +16,10 @@ func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
 		holder := b.acquire(b.other(), "name")
 		calls := []*call{b.call(b.locks), b.call(b.locks), b.call(b.locks)}
 		next := b.call(b.other()) // behind them
-		calls[0].cancel()
-		time.Sleep(time.Second / 10)
-		calls[2].cancel()
-		time.Sleep(time.Second / 10)
-		calls[1].cancel()
-		synctest.Wait()
+		for _, i := range []int{0, 2, 1} {
+			calls[i].cancel()
+			time.Sleep(time.Second / 10)
+		}
 		b.took(0, 0, func() {
 			b.ok(holder.Release(b.Context()))
 			b.ok(next.granted().Release(b.Context()))
@@ -33,9 +31,9 @@ func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		calls := make([]*call, 0, 1000)
-		for range cap(calls) {
-			calls = append(calls, b.call(b.locks))
+		calls := make([]*call, 1000)
+		for i := range calls {
+			calls[i] = b.call(b.locks)
 		}
 		const seconds = 60
 		sent := b.commands()
@@ -85,11 +83,9 @@ func TestAnOfferThatComesLateIsWithdrawnAgain(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		ctx, cancel := context.WithCancel(b.Context())
 		b.link.Next(lab.OpWait, lab.HeldBack)
-		gone := b.callWith(ctx, b.locks)
-		next := b.call(b.locks)
-		cancel()
+		gone, next := b.call(b.locks), b.call(b.locks)
+		gone.cancel()
 		b.is(gone.failed(), context.Canceled)
 		time.Sleep(100 * time.Millisecond) // the next one waits, and makes no offer yet
 		b.link.Deliver()
@@ -105,10 +101,9 @@ func TestAGrantToWhoHasGoneIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		ctx, cancel := context.WithCancel(b.Context())
-		gone := b.callWith(ctx, b.locks)
+		gone := b.call(b.locks)
 		b.link.All(lab.Refused, lab.OpRelease)
-		cancel()
+		gone.cancel()
 		b.is(gone.failed(), context.Canceled)
 		b.ok(holder.Release(b.Context()))
 		b.taken(b.other(), "name")
