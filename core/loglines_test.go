@@ -177,23 +177,19 @@ func (h mute) WithGroup(string) slog.Handler             { return h }
 func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 	t.Parallel()
 	for how, fail := range map[string]func(){"panic": func() { panic("log") }, "Goexit": runtime.Goexit} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			calls := 0
-			c := &census{calls: make(map[string]int)}
-			virtual(t, func(b *bench) {
-				for range 3 {
-					<-b.acquire(b.locks, "name", core.WithoutRenewal()).Context().Done()
-					b.store.Lose("name")
-					time.Sleep(time.Second)
-				}
-				synctest.Wait()
-				if calls < 3 || c.leases != 0 {
-					b.Errorf("%d lines, %d leases by count", calls, c.leases)
-				}
-				b.ok(b.locks.Close(b.Context()))
-			}, observing(c.observer()), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
-		})
+		calls, c := 0, &census{calls: make(map[string]int)}
+		virtual(t, func(b *bench) {
+			for range 3 {
+				<-b.acquire(b.locks, "name", core.WithoutRenewal()).Context().Done()
+				b.store.Lose("name")
+				time.Sleep(time.Second)
+			}
+			synctest.Wait()
+			if calls < 3 || c.leases != 0 {
+				b.Errorf("%s: %d lines, %d leases by count", how, calls, c.leases)
+			}
+			b.ok(b.locks.Close(b.Context()))
+		}, observing(c.observer()), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
 	}
 }
 

@@ -55,45 +55,43 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	virtual(t, func(b *bench) {
-		expect := func(want string) {
-			b.Helper()
-			if got := r.take(); got != want {
-				b.Errorf("told %q, not %q", got, want)
-			}
-		}
 		x := b.acquire(b.locks, "name")
-		expect("acquired order 0s reentry=false fence=true")
+		r.told(b, "acquired order 0s reentry=false fence=true")
 		b.gets(b.locks.Acquire(x.Context(), "name"))
-		expect("acquired order 0s reentry=true fence=true")
+		r.told(b, "acquired order 0s reentry=true fence=true")
 		b.taken(b.locks, "name")
-		expect("held order 0s")
+		r.told(b, "held order 0s")
 		b.is(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
-		expect("waited order 1s ok=false; held order 1s")
+		r.told(b, "waited order 1s ok=false; held order 1s")
 		time.Sleep(3 * time.Second)
-		expect("renewed order ok=true")
+		r.told(b, "renewed order ok=true")
 		b.ok(x.Release(b.Context()))
-		expect("released order 4s marked=false")
+		r.told(b, "released order 4s marked=false")
 		b.link.All(lab.Refused)
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
-		expect("failed order true")
+		r.told(b, "failed order true")
 		b.link.All(lab.Delivered)
 		y := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithDedup(time.Hour))
 		<-y.Context().Done()
-		expect("acquired order 0s reentry=false fence=true; lost order expired " + (ttl - drift).String())
+		r.told(b, "acquired order 0s reentry=false fence=true; lost order expired "+(ttl-drift).String())
 		time.Sleep(drift)
 		b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
-		expect("acquired order 0s reentry=false fence=true; released order 0s marked=true")
+		r.told(b, "acquired order 0s reentry=false fence=true; released order 0s marked=true")
 	}, observing(r.observer()), core.WithTemplate("order"))
+}
+
+// told fails the test unless the observer was told this since the last time.
+func (r *recorder) told(b *bench, want string) {
+	b.Helper()
+	if got := r.take(); got != want {
+		b.Errorf("told %q, not %q", got, want)
+	}
 }
 
 func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 	t.Parallel()
-	release := make(chan bool)
+	var release chan bool
 	dropped := 0
-	o := observer{
-		Acquired: func(core.Event) { <-release },
-		Dropped:  func(n int) { dropped += n },
-	}
 	virtual(t, func(b *bench) {
 		release = make(chan bool) // of this bubble
 		x := b.acquire(b.locks, "held")
@@ -109,7 +107,7 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 		if dropped == 0 {
 			b.Error("two thousand events were kept for an observer that was blocked")
 		}
-	}, observing(o))
+	}, observing(observer{Acquired: func(core.Event) { <-release }, Dropped: func(n int) { dropped += n }}))
 }
 
 // census counts leases as the documentation of Observer says, beside functions that fail now and
@@ -150,33 +148,27 @@ func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 			"at every second": {"Acquired": 2, "Missed": 2, "Dropped": 2},
 			"everything":      {"Acquired": 1, "Released": 1, "Lost": 1, "Missed": 1, "Dropped": 1},
 		} {
-			t.Run(how+" "+what, func(t *testing.T) {
-				t.Parallel()
-				c := &census{fails: fails, fail: fail, calls: make(map[string]int)}
-				virtual(t, func(b *bench) {
-					const n = 500
-					for range n {
-						b.ok(b.acquire(b.locks, "name").Release(b.Context()))
-						synctest.Wait() // or else events are dropped, as there are too many
-					}
-					for _, name := range []string{"a", "b", "c"} {
-						<-b.acquire(b.locks, name, core.WithoutRenewal()).Context().Done()
-					}
-					x := b.acquire(b.locks, "held")
-					synctest.Wait()
-					c.fails = nil
-					b.ok(b.acquire(b.locks, "name").Release(b.Context())) // has told what could not be told before
-					synctest.Wait()
-					if c.leases != 1 {
-						b.Errorf("%d leases by count, and 1 is held", c.leases)
-					}
-					if c.failed == 0 || c.dropped != c.failed {
-						b.Errorf("%d events dropped by count, and %d were", c.dropped, c.failed)
-					}
-					b.ok(x.Release(b.Context()))
-					b.ok(b.locks.Close(b.Context()))
-				}, observing(c.observer()))
-			})
+			c := &census{fails: fails, fail: fail, calls: make(map[string]int)}
+			virtual(t, func(b *bench) {
+				for range 500 {
+					b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+					synctest.Wait() // or else events are dropped, as there are too many
+				}
+				for _, name := range []string{"a", "b", "c"} {
+					<-b.acquire(b.locks, name, core.WithoutRenewal()).Context().Done()
+				}
+				b.acquire(b.locks, "held")
+				synctest.Wait()
+				c.fails = nil
+				b.ok(b.acquire(b.locks, "name").Release(b.Context())) // has told what could not be told before
+				synctest.Wait()
+				if c.leases != 1 {
+					b.Errorf("%s %s: %d leases by count, and 1 is held", how, what, c.leases)
+				}
+				if c.failed == 0 || c.dropped != c.failed {
+					b.Errorf("%s %s: %d events dropped by count, and %d were", how, what, c.dropped, c.failed)
+				}
+			}, observing(c.observer()))
 		}
 	}
 }

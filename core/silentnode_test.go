@@ -3,105 +3,80 @@ package core_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/fnv"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-// shards is a backend of three nodes, of which one may be silent. Like redislock in a Cluster, it
-// asks each node for its claims, answers when all have answered, and without the silent one when
-// seven eighths of the time are over.
-type shards struct {
-	*memlock.Store
-	silent atomic.Bool
-}
-
-const silentShard = 1
-
-func shardOf(name string) uint32 {
+// onSilentNode says whether a name is on the one of three nodes that says nothing any more.
+func onSilentNode(name string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
-	return h.Sum32() % 3
+	return h.Sum32()%3 == 1
 }
 
-var errSilent = errors.New("the node has not answered")
-
-func (s *shards) Renew(ctx context.Context, claims []driver.Claim) []error {
-	time.Sleep(time.Millisecond)
-	errs := s.Store.Renew(ctx, claims)
-	if !s.silent.Load() {
-		return errs
-	}
-	if !slices.ContainsFunc(claims, func(c driver.Claim) bool { return shardOf(c.Name) == silentShard }) {
-		return errs
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		left := time.Until(deadline)
-		time.Sleep(left - left/8)
-	}
-	for i, c := range claims {
-		if shardOf(c.Name) == silentShard {
-			errs[i] = errSilent
+// silentNode is a backend of three nodes. Like redislock in a Cluster, it asks each node for its claims, answers when all have answered,
+// and without the silent one when seven eighths of the time are over.
+func silentNode(b *bench, silent *atomic.Bool) driver.Driver {
+	return &hooked{Driver: b.store, renew: func(ctx context.Context, claims []driver.Claim) []error {
+		time.Sleep(time.Millisecond)
+		errs := b.store.Renew(ctx, claims)
+		waits := false
+		for i, c := range claims {
+			if silent.Load() && onSilentNode(c.Name) {
+				errs[i], waits = errors.New("the node has not answered"), true
+			}
 		}
-	}
-	return errs
+		if deadline, ok := ctx.Deadline(); ok && waits {
+			time.Sleep(time.Until(deadline) * 7 / 8)
+		}
+		return errs
+	}}
 }
 
 // A third of the leases are on a node that says nothing any more. They are lost; no other one is.
 func TestASilentNodeCostsOnlyTheLeasesThatAreOnIt(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
-	for what, c := range map[string]struct {
+	type row struct {
 		ttl  time.Duration
 		over time.Duration // in which the leases are acquired
 		opts []core.NewOption
-	}{
+	}
+	each(t, map[string]row{
 		"the defaults":               {ttl, 0, nil},
 		"renewed late":               {ttl, 0, []core.NewOption{core.WithRenewEvery(2 * ttl / 3)}},
 		"a short TTL":                {time.Second, 0, []core.NewOption{core.WithTTL(time.Second)}},
 		"of all ages, renewed often": {ttl, 5 * time.Second, []core.NewOption{core.WithRenewEvery(time.Second)}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				d := &shards{Store: memlock.New()}
-				locks, err := core.New(d, c.opts...)
-				b.ok(err)
-				leases := make([]*core.Lease, n)
-				for i := range leases {
-					leases[i] = b.acquire(locks, fmt.Sprint("name-", i))
-					if i%100 == 99 {
-						time.Sleep(c.over / (n / 100))
-					}
-				}
-				d.silent.Store(true)
-				time.Sleep(2 * c.ttl)
-				var lost, kept int
-				for _, x := range leases {
-					switch {
-					case shardOf(x.Name()) == silentShard:
-						if x.Err() == nil {
-							kept++
-						}
-					case x.Err() != nil:
-						lost++
-					}
-				}
-				if lost > 0 || kept > 0 {
-					b.Errorf("%d leases lost that are on good nodes, %d kept that are on the silent one", lost, kept)
-				}
-				ctx, cancel := context.WithCancel(b.Context())
-				cancel()
-				_ = locks.Close(ctx) // leaves the leases to their TTL
-				time.Sleep(ttl)      // what is under way must end in the bubble
-			})
-		})
-	}
+	}, func(b *bench, r row) {
+		var silent atomic.Bool
+		locks, err := core.New(silentNode(b, &silent), r.opts...)
+		b.ok(err)
+		leases := make([]*core.Lease, n)
+		for i, name := range named("name", n) {
+			leases[i] = b.acquire(locks, name)
+			if i%100 == 99 {
+				time.Sleep(r.over / (n / 100))
+			}
+		}
+		silent.Store(true)
+		time.Sleep(2 * r.ttl)
+		wrong := 0
+		for _, x := range leases {
+			if lost := x.Err() != nil; lost != onSilentNode(x.Name()) {
+				wrong++
+			}
+		}
+		if wrong > 0 {
+			b.Errorf("%d leases are lost that are on good nodes, or kept that are on the silent one", wrong)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		_ = locks.Close(ctx) // leaves the leases to their TTL
+		time.Sleep(ttl)      // what is under way must end in the bubble
+	})
 }
