@@ -146,3 +146,143 @@ func TestALateDuplicateBehindAConfirmedMinHoldIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// Commands that arrive late, and answers that nobody hears.
+
+// freeWithin fails the test unless the name is free by then.
+func (b *bench) freeWithin(d time.Duration, name string) {
+	b.Helper()
+	other := b.other()
+	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
+		x, err := other.TryAcquire(b.Context(), name)
+		if err == nil {
+			b.ok(x.Release(b.Context()))
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("%q after %s: %v", name, d, err)
+		}
+	}
+}
+
+func TestAClaimThatArrivesAfterItsCleanUpIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, late := range []time.Duration{time.Millisecond, ttl / 2, 9 * ttl / 10} {
+		for _, leaves := range []time.Duration{ttl / 10, ttl / 20} { // by its deadline, and by hand
+			virtual(t, func(b *bench) {
+				b.link.Next(lab.OpAcquire, lab.RequestLate)
+				ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
+				defer cancel()
+				time.AfterFunc(leaves, cancel)
+				b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, ctx.Err())
+				time.Sleep(late) // what was sent to clean up is answered meanwhile
+				if n := b.link.Deliver(); n != 1 {
+					b.Fatalf("%d late commands", n)
+				}
+				b.freeWithin(5*time.Second, "name")
+			})
+		}
+	}
+}
+
+func TestADuplicateThatArrivesAfterTheReleaseIsGivenBack(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]lab.Fate{"its reply is lost": lab.RequestLate, "its client hears of it": lab.HeldBack}, func(b *bench, fate lab.Fate) {
+		b.link.Next(lab.OpAcquire, fate)
+		x := b.acquire(b.locks, "name") // by its second command
+		b.ok(x.Release(b.Context()))
+		b.link.Deliver() // the first one takes the name with a token that is over
+		b.freeWithin(5*time.Second, "name")
+	})
+}
+
+func TestAnAbandonedGrantIsGivenBackAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]lab.Fate{"it was executed": lab.ReplyHeldBack, "it is executed later": lab.HeldBack}, func(b *bench, fate lab.Fate) {
+		b.link.Next(lab.OpAcquire, fate) // a client that does not look at ctx
+		ctx := b.in(ttl / 10)
+		b.took(ttl/10, time.Millisecond, func() {
+			b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded, core.ErrUnavailable)
+		})
+		if fate == lab.HeldBack {
+			b.link.Deliver()
+		}
+		b.freeWithin(10*time.Millisecond, "name")
+	})
+}
+
+func TestCleanUpNeverTouchesATokenInUse(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
+		x := b.acquire(b.locks, "name")
+		b.link.Deliver() // the duplicate arrives while its token is in use
+		time.Sleep(ttl / 2)
+		b.ok(x.Err())
+		b.sent(0, lab.OpRelease)
+		b.ok(x.Release(b.Context()))
+		b.freeWithin(0, "name")
+	})
+}
+
+func TestCallersWhoLeaveAtAnyInstantLeaveNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(2*time.Millisecond, 3*time.Millisecond)
+		var wg sync.WaitGroup
+		names := named("name", 100)
+		for i, name := range names {
+			wg.Go(func() {
+				if x, err := b.locks.Acquire(b.in(time.Duration(i)*100*time.Microsecond), name); err == nil {
+					b.ok(x.Release(b.Context()))
+				}
+			})
+		}
+		wg.Wait()
+		for _, name := range names {
+			b.freeWithin(time.Second, name)
+		}
+	})
+}
+
+func TestFailedRenewalsAreRetriedUntilTrustEnds(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		b.link.Next(lab.OpRenew, lab.ReplyReset, lab.Refused, lab.ReplyReset, lab.Refused, lab.ReplyReset, lab.Refused)
+		time.Sleep(2 * ttl)
+		b.ok(x.Err())
+		b.link.All(lab.Refused, lab.OpRenew)
+		renewed := x.ValidUntil()
+		<-x.Context().Done()
+		if now := time.Now(); now.Before(renewed) || now.After(renewed.Add(time.Millisecond)) {
+			b.Errorf("ended at %s, trusted until %s", now, renewed)
+		}
+		b.reason(x, core.ReasonUnreachable)
+	})
+}
+
+func TestAReleaseSurvivesADeadContext(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		b.ok(b.acquire(b.locks, "name").Release(ctx))
+		b.free()
+	})
+}
+
+// A backend that mints fences, and has granted without an answer, does not grant the same fence again.
+func TestARetryAfterAnUnknownOutcomeGetsALaterFence(t *testing.T) {
+	t.Parallel()
+	for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset} {
+		virtual(t, func(b *bench) {
+			before := b.acquire(b.other(), "name")
+			b.ok(before.Release(b.Context()))
+			b.link.Next(lab.OpAcquire, fate)
+			if x := b.acquire(b.locks, "name"); x.Fence() <= before.Fence() {
+				b.Errorf("fence %d after %d", x.Fence(), before.Fence())
+			}
+		})
+	}
+}

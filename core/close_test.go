@@ -132,3 +132,128 @@ func TestCloseSaysWhatOfTheBackendHasNotEnded(t *testing.T) {
 		b.is(locks.Close(b.Context()), errWork)
 	})
 }
+
+func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		if b.locks.Draining() {
+			b.Error("it drains before it is told to")
+		}
+		b.acquire(b.other(), "name")
+		leave := make(chan struct{})
+		done := b.begin(func() error {
+			return b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
+				<-leave
+				b.ok(ctx.Err())
+				b.ok(b.locks.Do(ctx, "inner", noWork)) // belongs to it
+				return b.locks.DoAll(ctx, []string{"x", "y"}, noWork)
+			})
+		})
+		refused := func(err error) {
+			b.Helper()
+			b.is(err, core.ErrDraining, core.ErrUnavailable)
+			if kind := core.KindOf(err); kind != core.KindUnavailable {
+				b.Errorf("kind %d of %v", kind, err)
+			}
+		}
+		var wg sync.WaitGroup
+		for range 10 { // one contender, and a queue behind it
+			wg.Go(func() { refused(second(b.locks.Acquire(b.Context(), "name"))) })
+		}
+		synctest.Wait()
+		var drained [2]<-chan error
+		for i := range drained {
+			drained[i] = b.begin(func() error { return b.locks.Drain(b.Context()) })
+		}
+		wg.Wait()
+		if !b.locks.Draining() {
+			b.Error("Draining is false")
+		}
+		refused(second(b.locks.TryAcquire(b.Context(), "other")))
+		time.Sleep(time.Hour) // the lease is renewed meanwhile
+		if len(drained[0])+len(drained[1]) > 0 {
+			b.Fatal("Drain returned while work was under way")
+		}
+		close(leave)
+		b.ok(<-done)
+		b.ok(<-drained[0])
+		b.ok(<-drained[1])
+		refused(second(b.locks.Acquire(b.Context(), "name")))
+		b.ok(b.locks.Close(b.Context()))
+		b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed)
+	})
+}
+
+func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		held := b.acquire(b.other(), "name")
+		b.ok(b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
+			over := b.begin(func() error { return b.locks.Do(ctx, "name", noWork) })
+			b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "1 lease ")
+			b.ok(held.Release(b.Context()))
+			return <-over
+		}))
+		b.ok(b.locks.Drain(b.Context()))
+	})
+}
+
+func TestACampaignThatWaitsEndsWhenTheLockerDrains(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		waits := b.begin(func() error { return b.locks.Campaign(b.Context(), "name", noWork) })
+		leads := b.begin(func() error { // and loses its lease once the Locker drains
+			return b.locks.Campaign(b.Context(), "led", func(ctx context.Context) error { <-ctx.Done(); return nil }, core.WithMaxHold(time.Hour))
+		})
+		b.ok(b.locks.Drain(b.Context()))
+		b.is(<-waits, core.ErrDraining)
+		b.is(<-leads, core.ErrDraining)
+		b.is(b.locks.Campaign(b.Context(), "name", noWork), core.ErrDraining)
+	})
+}
+
+func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "b")
+		over := b.begin(func() error { return b.locks.DoAll(b.Context(), pair, noWork) })
+		b.took(0, 0, func() { b.ok(b.locks.Drain(b.Context())) })
+		b.is(<-over, core.ErrDraining)
+	})
+}
+
+func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpRelease)
+		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable) // its outcome is open
+		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })
+	})
+}
+
+// What is granted to a call that Drain ends is given back, and its caller does not wait for that longer than he likes.
+func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(0, 700*time.Millisecond)
+		time.AfterFunc(500*time.Millisecond, func() { _ = b.locks.Drain(b.Context()) })
+		b.took(time.Second, 50*time.Millisecond, func() { // granted when Drain has begun
+			b.is(second(b.locks.Acquire(b.in(time.Second), "name")), core.ErrDraining)
+		})
+		b.link.Heal()
+		b.freeWithin(time.Second, "name")
+	})
+}
+
+func TestWhatIsStillInUseIsCountedInWords(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		one := b.acquire(b.locks, "one")
+		b.acquire(b.locks, "two")
+		b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "drain: 2 leases still in use: ")
+		b.ok(one.Release(b.Context()))
+		b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "drain: 1 lease still in use: ")
+		b.says(b.locks.Close(b.in(time.Second)), context.DeadlineExceeded, "close: 1 lease still in use, left to the TTL: ")
+	})
+}

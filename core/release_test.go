@@ -2,6 +2,10 @@ package core_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,4 +115,146 @@ func TestAPanicOfTheBackendsClientLeavesTheNameToOthers(t *testing.T) {
 			})
 		}
 	}
+}
+
+const minHold = time.Minute
+
+func TestAnEarlyReleaseLeavesTheNameTakenForTheRestOfMinHold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithMinHold(minHold), core.WithLabel("node-1"))
+		time.Sleep(25 * time.Second)
+		b.ok(x.Release(b.Context()))
+		const rest = minHold - 25*time.Second
+		for _, l := range []*core.Locker{b.other(), b.locks} {
+			if held := b.refused(l, "name"); held.RetryAfter != rest {
+				b.Errorf("retry after %s", held.RetryAfter)
+			}
+		}
+		b.took(rest, 2*time.Millisecond, func() { b.gets(b.other().Acquire(b.Context(), "name")) })
+	})
+}
+
+func TestALateReleaseFreesTheNameAtOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithMinHold(minHold))
+		time.Sleep(minHold)
+		b.ok(x.Release(b.Context()))
+		if keep := b.link.LastClaim().Keep; keep != 0 {
+			b.Errorf("kept for %s", keep)
+		}
+		b.free()
+	})
+}
+
+func TestACrashLeavesTheNameTakenForTheRestOfMinHold(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]time.Duration{
+		"at once": 0, "after renewals": 45 * time.Second, "at its end": 55 * time.Second,
+	}, func(b *bench, crash time.Duration) {
+		x := b.acquire(b.locks, "name", core.WithMinHold(minHold))
+		granted := time.Now()
+		time.Sleep(crash)
+		b.ok(x.Err())
+		b.link.All(lab.Refused)
+		b.gets(b.other().Acquire(b.Context(), "name"))
+		if after := time.Since(granted); after < minHold || after > max(minHold, crash+ttl)+2*time.Second {
+			b.Errorf("free after %s", after)
+		}
+		b.is(x.Err(), core.ErrLost)
+	})
+}
+
+var errFull = errors.New("OOM command not allowed")
+
+// A lock service may have no room for a marker.
+func TestCompletedWorkWithoutAMarkerIsReleasedAndTheCallerIsTold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		releases, r, dedup := 0, &recorder{}, core.WithDedup(time.Hour)
+		full := &hooked{Driver: b.store, release: func(ctx context.Context, c driver.Claim) error {
+			releases++
+			marks := c.Dedup > 0
+			c.Dedup = 0
+			if err := b.store.Release(ctx, c); err != nil || !marks {
+				return err
+			}
+			return fmt.Errorf("%w: %w", driver.ErrUnmarked, errFull)
+		}}
+		locks := b.locker(full, dedup, observing(r.observer()))
+		x := b.acquire(locks, "name")
+		err := x.Complete(b.Context())
+		b.is(err, core.ErrUnavailable, errFull)
+		b.isNot(err, core.ErrLost)
+		b.says(err, core.ErrUnavailable, "without its dedup marker")
+		b.is(x.Err(), core.ErrReleased)
+		if releases != 1 {
+			b.Errorf("%d releases", releases)
+		}
+		b.ok(b.acquire(b.locker(full, dedup), "name").Release(b.Context())) // neither held nor done
+		r.take()
+		b.ok(locks.Do(b.Context(), "name", noWork))
+		if told := r.take(); !strings.Contains(told, "unconfirmed") {
+			b.Error(told)
+		}
+	})
+}
+
+// crowded returns contexts below x's, so many that x takes long to end them all.
+func crowded(b *bench, x *core.Lease) (all []context.Context) {
+	for range 20_000 {
+		ctx, cancel := context.WithCancel(x.Context())
+		b.Cleanup(cancel)
+		all = append(all, ctx)
+	}
+	return all
+}
+
+// A lease and the one that has re-entered it end at once: only the last one gives the name back, once, and with all contexts ended.
+func TestLeasesThatEndTogetherGiveTheNameBackOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var below []context.Context
+		locks := b.locker(&hooked{Driver: b.link, release: func(ctx context.Context, c driver.Claim) error {
+			for _, ctx := range below {
+				if ctx.Err() == nil {
+					b.Error("the name is given back, and a context has not ended")
+					break
+				}
+			}
+			return b.link.Release(ctx, c)
+		}})
+		x := b.acquire(locks, "name")
+		y := b.lease(locks.TryAcquire(x.Context(), "name"))
+		below = crowded(b, y)
+		var ends sync.WaitGroup
+		ends.Go(func() { b.ok(y.Release(b.Context())) })
+		<-y.Context().Done() // and those below it have not ended yet
+		b.ok(x.Release(b.Context()))
+		ends.Wait()
+		b.sent(1, lab.OpRelease)
+	})
+}
+
+// The same with a hold that has another turn: by then it is that of who waits, and nobody ends it but him.
+func TestLeasesThatEndTogetherEndNobodyElses(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		y := b.lease(b.locks.TryAcquire(x.Context(), "name"))
+		crowded(b, y)
+		var ends sync.WaitGroup
+		ends.Go(func() { b.ok(y.Release(b.Context())) })
+		<-y.Context().Done()
+		b.ok(x.Release(b.Context()))
+		ends.Wait()
+		z := waiting[0].granted()
+		if z.Fence() != x.Fence()+1 {
+			b.Error("no turn of the same hold")
+		}
+		b.is(second(b.other().TryAcquire(b.Context(), "name")), core.ErrHeld)
+		b.ok(z.Err())
+		b.ok(z.Release(b.Context()))
+	})
 }
