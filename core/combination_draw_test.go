@@ -22,30 +22,24 @@ type scenario struct {
 // job is what one goroutine does: it asks for a name, or for several, holds what it gets, and
 // gives it back.
 type job struct {
-	number  int
-	process int
-	at      time.Duration
-	names   []string // more than one: AcquireAll
-	way     string
-	kind    string
-	limit   int // of a limited kind
-	minHold time.Duration
-	local   bool // OnUnavailable(LocalOnly)
-	handoff string
-	wait    time.Duration // as in core.WithWait
-	ttl     time.Duration // 0: the scenario's
-	label   string
-	bound   string
-	leave   string        // how its context ends
-	leaves  time.Duration // after it began
-	hold    time.Duration // before, between and after the steps
-	deaf    bool          // it does not look at its context meanwhile
-	steps   []string
-	ending  string
-	choice  int      // whatever else is to be chosen
-	depth   int      // in leases of other jobs
-	wrong   bool     // it cannot be had inside the lease that it is asked for in
-	outer   *holding // inside of which it is asked for, or nil
+	number, process, limit int
+	at                     time.Duration
+	names                  []string // more than one: AcquireAll
+	way, kind, label       string
+	handoff, bound, ending string
+	minHold                time.Duration
+	local                  bool          // OnUnavailable(LocalOnly)
+	wait                   time.Duration // as in core.WithWait
+	ttl                    time.Duration // 0: the scenario's
+	leave                  string        // how its context ends
+	leaves                 time.Duration // after it began
+	hold                   time.Duration // before, between and after the steps
+	deaf                   bool          // it does not look at its context meanwhile
+	steps                  []string
+	choice                 int      // whatever else is to be chosen
+	depth                  int      // in leases of other jobs
+	wrong                  bool     // it cannot be had inside the lease that it is asked for in
+	outer                  *holding // inside of which it is asked for, or nil
 }
 
 // What a job's fields can be.

@@ -189,18 +189,15 @@ func TestReleaseOfWhatSomebodyTookIsLost(t *testing.T) {
 
 func TestNotTheOwnerAfterAnUnknownReleaseIsSuccessOnlyWhileTrustStands(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]struct {
+	type row struct {
 		left, reply time.Duration // of trust, and the way back
 		fate        lab.Fate      // of the first release
 		sent        int
-	}{
+	}
+	each(t, map[string]row{
 		"the second one is not sent":            {10 * time.Millisecond, 0, lab.ReplyLost, 1},
 		"its answer comes when trust has ended": {30 * time.Millisecond, 100 * time.Millisecond, lab.ReplyReset, 2},
-	}, func(b *bench, r struct {
-		left, reply time.Duration
-		fate        lab.Fate
-		sent        int
-	}) {
+	}, func(b *bench, r row) {
 		x := b.nearlyOver(r.left)
 		b.link.Next(lab.OpRelease, r.fate)
 		b.link.Delay(0, r.reply)

@@ -96,10 +96,11 @@ func TestAHandOffUnderTheLeasesOwnContextOutlivesTheAcquire(t *testing.T) {
 // A panic of the client goes on where somebody waits for the result, and nowhere else: it would end the process.
 func TestAPanicOfTheClientEndsNoGoroutineOfOurs(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]struct {
+	type row struct {
 		after time.Duration // how late a release panics
 		end   func(b *bench)
-	}{
+	}
+	each(t, map[string]row{
 		"set": {0, func(b *bench) {
 			s := b.all(b.locks, "a", "b", "c")
 			b.panics("client", func() { _ = s.Release(b.Context()) })
@@ -108,10 +109,7 @@ func TestAPanicOfTheClientEndsNoGoroutineOfOurs(t *testing.T) {
 			b.is(second(b.acquire(b.locks, "name").Detach(b.Context(), keep)), core.ErrUnavailable)
 			time.Sleep(2 * ttl)
 		}},
-	}, func(b *bench, r struct {
-		after time.Duration
-		end   func(b *bench)
-	}) {
+	}, func(b *bench, r row) {
 		b.locks = b.locker(&hooked{Driver: b.link, release: func(context.Context, driver.Claim) error {
 			time.Sleep(r.after)
 			panic("client")

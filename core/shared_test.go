@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,29 +15,6 @@ import (
 func (b *bench) reader(l *core.Locker, name string) *core.Lease {
 	b.Helper()
 	return b.acquire(l, name, core.WithShared())
-}
-
-func TestReadersHoldANameTogetherAndWritersAlone(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		other := b.other()
-		readers := []*core.Lease{b.reader(b.locks, "name"), b.reader(b.locks, "name"), b.reader(other, "name")}
-		b.taken(b.locks, "name")
-		b.taken(other, "name")
-		time.Sleep(5 * ttl) // all are renewed
-		for _, x := range readers {
-			b.ok(x.Check(b.Context()))
-			b.ok(core.Confirm(x.Context()))
-			b.ok(x.Release(b.Context()))
-		}
-		writer := b.acquire(other, "name")
-		b.taken(b.locks, "name", core.WithShared())
-		b.ok(writer.Release(b.Context()))
-		after := b.reader(b.locks, "name")
-		if fences := []uint64{0, readers[0].Fence(), writer.Fence(), after.Fence()}; !slices.IsSorted(fences) || len(slices.Compact(fences)) < 4 {
-			b.Errorf("fences %d", fences)
-		}
-	})
 }
 
 func TestReadersOfOneProcessDoNotAskOneAfterTheOther(t *testing.T) {
