@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,16 +12,25 @@ import (
 )
 
 // long collects the events about calls that have waited for long.
-type long struct{ events []core.Event }
+type long struct {
+	mu     sync.Mutex // protects events
+	events []core.Event
+}
 
 func (l *long) observer() core.NewOption {
-	return observing(observer{LongWait: func(e core.Event) { l.events = append(l.events, e) }})
+	return observing(observer{LongWait: func(e core.Event) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.events = append(l.events, e)
+	}})
 }
 
 // are fails the test unless there were n events so far.
 func (l *long) are(b *bench, n int) {
 	b.Helper()
 	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.events) != n {
 		b.Fatalf("%d events, not %d: %+v", len(l.events), n, l.events)
 	}
@@ -29,6 +39,8 @@ func (l *long) are(b *bench, n int) {
 // is fails the test unless the event says this.
 func (l *long) is(b *bench, i int, name, holder string, holds ...string) {
 	b.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	e := l.events[i]
 	if e.Name != name || e.Template != name+"-template" || e.Holder != holder || !slices.Equal(e.Holds, holds) ||
 		e.Took < 3*ttl || e.Took > 3*ttl+time.Second {
