@@ -13,26 +13,18 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestAProcessThatHoldsTheNameAsksNobody(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithLabel("me"))
-		asked := b.link.Calls(lab.OpAcquire)
-		_, err := b.locks.TryAcquire(b.Context(), "name")
-		b.is(err, core.ErrHeld)
-		if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != "me" || held.Name != "name" {
-			b.Errorf("%#v", err)
+		b.acquire(b.locks, "name", core.WithLabel("me"))
+		asked := b.commands(lab.OpAcquire)
+		if held := b.refused(b.locks, "name"); held.Label != "me" || held.Name != "name" {
+			b.Errorf("%#v", held)
 		}
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
-		b.is(second(b.locks.Acquire(ctx, "name")), core.ErrHeld, context.DeadlineExceeded)
-		if n := b.link.Calls(lab.OpAcquire) - asked; n != 0 {
-			b.Errorf("%d commands", n)
-		}
-		b.ok(x.Release(b.Context()))
+		b.is(second(b.locks.Acquire(b.in(time.Minute), "name")), core.ErrHeld, context.DeadlineExceeded)
+		b.sent(asked, lab.OpAcquire)
 	})
 }
 
@@ -45,12 +37,10 @@ func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
 			wg.Go(func() {
 				budget := time.Duration(i) * time.Second
 				b.took(budget, 0, func() {
-					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(budget))
-					b.is(err, core.ErrHeld)
+					err := second(b.locks.Acquire(b.Context(), "name", core.WithWait(budget)))
 					b.isNot(err, core.ErrUnavailable, context.DeadlineExceeded)
-					held, ok := errors.AsType[*core.HeldError](err)
-					if !ok || held.Label != "them" || held.RetryAfter <= 0 || held.RetryAfter > time.Second {
-						b.Errorf("%#v", err)
+					if held := b.heldBy(err); held.Label != "them" || held.RetryAfter <= 0 || held.RetryAfter > time.Second {
+						b.Errorf("%#v", held)
 					}
 				})
 			})
@@ -62,52 +52,42 @@ func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
 func TestTheEndOfTheContextIsJoinedWithWhatWasKnown(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.other(), "name")
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		b.took(time.Second, 0, func() {
-			_, err := b.locks.Acquire(ctx, "name")
-			b.is(err, context.DeadlineExceeded, core.ErrHeld)
-			b.isNot(err, core.ErrUnavailable)
-		})
-		synctest.Wait() // nobody of this process asks any more
-		_, err := b.locks.Acquire(ctx, "name")
-		b.is(err, context.DeadlineExceeded, core.ErrUnavailable)
-		b.isNot(err, core.ErrHeld)
-
+		b.acquire(b.other(), "name")
+		ctx := b.in(time.Second)
+		ends := func(ctx context.Context, after time.Duration, end, known, unknown error) {
+			b.Helper()
+			b.took(after, 0, func() {
+				err := second(b.locks.Acquire(ctx, "name"))
+				b.is(err, end, known)
+				b.isNot(err, unknown)
+			})
+			synctest.Wait() // nobody of this process asks any more
+		}
+		ends(ctx, time.Second, context.DeadlineExceeded, core.ErrHeld, core.ErrUnavailable)
+		ends(ctx, 0, context.DeadlineExceeded, core.ErrUnavailable, core.ErrHeld)
 		b.link.All(lab.RequestLost)
 		canceled, cancel := context.WithCancel(b.Context())
 		time.AfterFunc(time.Second/2, cancel)
-		b.took(time.Second/2, 0, func() {
-			_, err := b.locks.Acquire(canceled, "name")
-			b.is(err, context.Canceled, core.ErrUnavailable)
-			b.isNot(err, core.ErrHeld)
-		})
-		b.link.All(lab.Delivered)
-		b.ok(x.Release(b.Context()))
+		ends(canceled, time.Second/2, context.Canceled, core.ErrUnavailable, core.ErrHeld)
 	})
 }
 
 func TestAWaitingAcquireGivesUpAfterATTLWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	for what, fate := range map[string]lab.Fate{"silence": lab.RequestLost, "errors": lab.Refused} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				b.link.All(fate)
-				var wg sync.WaitGroup
-				for range 10 { // not one after the other
-					wg.Go(func() {
-						b.took(ttl, bound+time.Second, func() {
-							_, err := b.locks.Acquire(b.Context(), "name")
-							b.is(err, core.ErrUnavailable)
-							b.isNot(err, core.ErrHeld, context.DeadlineExceeded, context.Canceled)
-						})
-					})
-				}
-				wg.Wait()
+	each(t, map[string]lab.Fate{"silence": lab.RequestLost, "errors": lab.Refused}, func(b *bench, fate lab.Fate) {
+		b.link.All(fate)
+		var wg sync.WaitGroup
+		for range 10 { // not one after the other
+			wg.Go(func() {
+				b.took(ttl, bound+time.Second, func() {
+					err := second(b.locks.Acquire(b.Context(), "name"))
+					b.is(err, core.ErrUnavailable)
+					b.isNot(err, core.ErrHeld, context.DeadlineExceeded, context.Canceled)
+				})
 			})
-		})
-	}
+		}
+		wg.Wait()
+	})
 }
 
 func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
@@ -115,68 +95,44 @@ func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
 	type row struct {
 		first, second []core.Option
 		prepare       func(b *bench)
-		end           func(b *bench) // of the attempt under way
-		want          error          // nil: it gets the lease by an attempt of its own
+		cancel        bool  // the attempt under way; otherwise it is answered
+		want          error // nil: it gets the lease by an attempt of its own
 	}
 	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay")}
-	deliver := func(b *bench) { b.link.Deliver() }
-	rows := map[string]row{
-		"granted": {end: deliver, want: core.ErrHeld},
-		"held": {end: deliver, want: core.ErrHeld, prepare: func(b *bench) {
-			b.acquire(b.other(), "name")
-		}},
-		"done, for who asks":         {end: deliver, want: core.ErrDuplicate, first: dedup, second: dedup, prepare: complete},
-		"done, for who does not ask": {end: deliver, first: dedup, prepare: complete},
-		"cancelled":                  {end: func(*bench) {}},
-	}
-	for what, row := range rows {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				if row.prepare != nil {
-					row.prepare(b)
-				}
-				ctx, cancel := context.WithCancel(b.Context())
-				b.link.Next(lab.OpAcquire, lab.HeldBack)
-				first := make(chan struct{})
-				go func() {
-					defer close(first)
-					_, _ = b.locks.TryAcquire(ctx, "name", row.first...) // the row says how it ends
-				}()
-				synctest.Wait()
-				second := make(chan error, 1)
-				go func() { _, err := b.locks.TryAcquire(b.Context(), "name", row.second...); second <- err }()
-				synctest.Wait()
-				row.end(b)
-				synctest.Wait()
-				cancel()
-				<-first
-				b.is(<-second, row.want)
-			})
-		})
-	}
-}
-
-func complete(b *bench) {
-	b.Helper()
-	b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { return nil },
-		core.WithDedup(time.Hour), core.WithDedupScope("pay")))
+	complete := func(b *bench) { b.ok(b.other().Do(b.Context(), "name", noWork, dedup...)) }
+	each(t, map[string]row{
+		"granted":                    {want: core.ErrHeld},
+		"held":                       {want: core.ErrHeld, prepare: func(b *bench) { b.acquire(b.other(), "name") }},
+		"done, for who asks":         {want: core.ErrDuplicate, first: dedup, second: dedup, prepare: complete},
+		"done, for who does not ask": {first: dedup, prepare: complete},
+		"cancelled":                  {cancel: true},
+	}, func(b *bench, r row) {
+		if r.prepare != nil {
+			r.prepare(b)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
+		first := b.begin(func() error { return second(b.locks.TryAcquire(ctx, "name", r.first...)) })
+		next := b.begin(func() error { return second(b.locks.TryAcquire(b.Context(), "name", r.second...)) })
+		if !r.cancel {
+			b.link.Deliver()
+			synctest.Wait()
+		}
+		cancel()
+		<-first
+		b.is(<-next, r.want)
+	})
 }
 
 func TestAGrantForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Delay(0, 300*time.Millisecond)
-		ctx, cancel := context.WithTimeout(b.Context(), 200*time.Millisecond)
-		defer cancel()
 		b.took(200*time.Millisecond, 0, func() {
-			b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded)
+			b.is(second(b.locks.Acquire(b.in(200*time.Millisecond), "name")), context.DeadlineExceeded)
 		})
 		b.link.Delay(0, 0)
-		b.took(0, time.Second, func() {
-			x, err := b.other().Acquire(b.Context(), "name")
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
-		})
+		b.took(0, time.Second, func() { b.gets(b.other().Acquire(b.Context(), "name")) })
 	})
 }
 
@@ -202,11 +158,12 @@ func TestInvalidNamesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	virtual(t, func(b *bench) {
 		for _, name := range []string{"", " ", "a b", "a{b", "a}b", "a\x00", "a\n", "a\u0085", "a\xff", strings.Repeat("x", 201)} {
 			b.is(second(b.locks.Acquire(b.Context(), name)), core.ErrInvalid)
+			b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", name})), core.ErrInvalid)
 			b.is(b.locks.Do(b.Context(), name, func(context.Context) error { panic("ran") }), core.ErrInvalid)
 		}
-		if n := b.link.Calls(lab.OpAcquire); n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.is(second(b.locks.AcquireAll(b.Context(), nil)), core.ErrInvalid)
+		b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithTTL(1))), core.ErrInvalid)
+		b.sent(0)
 	})
 }
 
@@ -232,87 +189,50 @@ func TestEveryErrorNamesItsType(t *testing.T) {
 
 func TestABudgetThatEndsBeforeTheFirstAnswerEndsWithThatAnswer(t *testing.T) {
 	t.Parallel()
-	for what, want := range map[string]error{"granted": core.ErrHeld, "lost": core.ErrUnavailable} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				b.link.Next(lab.OpAcquire, lab.HeldBack, lab.RequestLost)
-				go func() {
-					x, err := b.locks.TryAcquire(b.Context(), "name")
-					if err == nil {
-						time.Sleep(time.Second)
-						err = x.Release(b.Context())
-					}
-					if (err == nil) != (want == core.ErrHeld) { //nolint:errorlint // the row
-						b.Error(err)
-					}
-				}()
-				synctest.Wait()
-				second := make(chan error, 1)
-				go func() {
-					_, err := b.locks.Acquire(b.Context(), "name", core.WithWait(10*time.Millisecond))
-					second <- err
-				}()
-				time.Sleep(100 * time.Millisecond)
-				if want == core.ErrHeld { //nolint:errorlint // the row
-					b.link.Deliver()
-				}
-				err := <-second
-				b.is(err, want)
-				if want == core.ErrHeld { //nolint:errorlint // the row
-					b.isNot(err, core.ErrUnavailable)
-				}
-				time.Sleep(ttl)
-			})
-		})
-	}
+	each(t, map[string]bool{"granted": true, "lost": false}, func(b *bench, granted bool) {
+		b.link.Next(lab.OpAcquire, lab.HeldBack, lab.RequestLost)
+		first := b.begin(func() error { return second(b.locks.TryAcquire(b.Context(), "name")) })
+		next := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "name", core.WithWait(10*time.Millisecond))) })
+		time.Sleep(100 * time.Millisecond)
+		want, not := core.ErrUnavailable, core.ErrHeld
+		if granted {
+			want, not = not, want
+			b.link.Deliver()
+			b.ok(<-first)
+		}
+		err := <-next
+		b.is(err, want)
+		b.isNot(err, not)
+		time.Sleep(ttl)
+	})
 }
 
-// sleepy is a backend whose first grant comes when most of its time is over, as after a
-// pause of the process.
-type sleepy struct {
-	*memlock.Store
-	in    string // the command that it is the grant of
-	slept bool
-}
-
-func (s *sleepy) sleep(in string, g driver.Grant, err error) (driver.Grant, error) {
-	if err == nil && s.in == in && !s.slept {
-		s.slept = true
-		time.Sleep(ttl * 3 / 4)
-	}
-	return g, err
-}
-
-func (s *sleepy) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
-	return s.sleep("acquire", g, err)
-}
-
-func (s *sleepy) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	asked := time.Now()
-	g, err := s.Store.Wait(ctx, c)
-	g.Asked = asked
-	return s.sleep("wait", g, err)
-}
-
+// The first grant comes when most of its time is over, as after a pause of the process.
 func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{"acquire", "wait"} {
-		virtual(t, func(b *bench) {
-			store := &sleepy{Store: b.store, in: in}
-			locks := b.locker(store)
+	each(t, map[string]bool{"by an attempt": false, "by a wait": true}, func(b *bench, waits bool) {
+		slept := false
+		sleeps := func(grant func(context.Context, driver.Claim) (driver.Grant, error)) func(context.Context, driver.Claim) (driver.Grant, error) {
+			return func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				asked := time.Now()
+				g, err := grant(ctx, c)
+				g.Asked = asked
+				if err == nil && !slept {
+					slept = true
+					time.Sleep(ttl * 3 / 4)
+				}
+				return g, err
+			}
+		}
+		locks := b.locker(&hooked{Driver: b.store, acquire: sleeps(b.store.Acquire), wait: sleeps(b.store.Wait)})
+		if waits {
 			holder := b.acquire(b.locks, "name")
-			if in == "acquire" {
-				b.ok(holder.Release(b.Context()))
-			} else {
-				time.AfterFunc(time.Second/2, func() { b.ok(holder.Release(context.Background())) })
-			}
-			x, err := locks.Acquire(context.Background(), "name") // one that cannot be cancelled
-			b.ok(err)
-			if left := time.Until(x.ValidUntil()); left < ttl/2 || !store.slept {
-				b.Errorf("%s: granted with %s left", in, left)
-			}
-			b.ok(x.Release(b.Context()))
-		})
-	}
+			time.AfterFunc(time.Second/2, func() { b.ok(holder.Release(context.Background())) })
+		}
+		x := b.lease(locks.Acquire(context.Background(), "name")) // one that cannot be cancelled
+		if left := time.Until(x.ValidUntil()); left < ttl/2 || !slept {
+			b.Errorf("granted with %s left", left)
+		}
+		b.ok(x.Release(b.Context()))
+	})
 }

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -67,12 +66,17 @@ func TestACampaignHasOneLeaderAndTheNextInLineFollowsAResignationAtOnce(t *testi
 			if second.rounds.Load() != 1 || third.rounds.Load() != 0 || reigning.Load() != 1 {
 				b.Error("the one who came second does not lead")
 			}
-			second.resign <- nil
-			b.ok(<-second.result)
-			third.resign <- nil
-			b.ok(<-third.result)
+			second.resigns(b)
+			third.resigns(b)
 		})
 	}
+}
+
+// resigns has p's work return, and its campaign with it.
+func (p *leader) resigns(b *bench) {
+	b.Helper()
+	p.resign <- nil
+	b.ok(<-p.result)
 }
 
 func TestALeaderThatLostItsLeaseCampaignsAgain(t *testing.T) {
@@ -89,16 +93,9 @@ func TestALeaderThatLostItsLeaseCampaignsAgain(t *testing.T) {
 		time.Sleep(10 * ttl) // ErrUnavailable, again and again
 		b.link.Heal()
 		time.Sleep(ttl)
-		second.resign <- nil
-		b.ok(<-second.result)
+		second.resigns(b)
 		b.eventually("the first leads again", func() bool { return first.rounds.Load() == 2 })
-		select {
-		case err := <-first.result:
-			b.Errorf("the campaign has ended: %v", err)
-		default:
-		}
-		first.resign <- nil
-		b.ok(<-first.result)
+		first.resigns(b)
 	})
 }
 
@@ -107,7 +104,7 @@ func TestACampaignGoesOnAfterALossAndAPauseWhateverItsWorkReturned(t *testing.T)
 	for _, verdict := range []error{nil, errWork} {
 		virtual(t, func(b *bench) {
 			rounds, ended := 0, time.Now()
-			err := b.locks.Campaign(b.Context(), "scheduler", func(ctx context.Context) error {
+			b.ok(b.locks.Campaign(b.Context(), "scheduler", func(ctx context.Context) error {
 				if pause := time.Since(ended); rounds > 0 && (pause < time.Second*3/4 || pause > time.Second) {
 					b.Errorf("it paused for %s", pause)
 				}
@@ -115,13 +112,10 @@ func TestACampaignGoesOnAfterALossAndAPauseWhateverItsWorkReturned(t *testing.T)
 					return nil
 				}
 				<-ctx.Done()
-				if lost, ok := errors.AsType[*core.LostError](context.Cause(ctx)); !ok || lost.Reason != core.ReasonMaxHold {
-					b.Errorf("%v", context.Cause(ctx))
-				}
+				b.lostBecause(context.Cause(ctx), "scheduler", core.ReasonMaxHold)
 				ended = time.Now()
 				return verdict
-			}, core.WithMaxHold(time.Minute))
-			b.ok(err)
+			}, core.WithMaxHold(time.Minute)))
 			if rounds != 3 {
 				b.Errorf("%d rounds", rounds)
 			}
@@ -156,14 +150,13 @@ func TestNothingKeepsACampaignInItsPause(t *testing.T) {
 			ctx, cancel := context.WithCancel(b.Context())
 			defer cancel()
 			lost := make(chan struct{})
-			result := make(chan error, 1)
-			go func() {
-				result <- b.locks.Campaign(ctx, "scheduler", func(ctx context.Context) error {
+			result := b.begin(func() error {
+				return b.locks.Campaign(ctx, "scheduler", func(ctx context.Context) error {
 					<-ctx.Done()
 					close(lost)
 					return nil
 				}, core.WithMaxHold(time.Minute))
-			}()
+			})
 			<-lost
 			synctest.Wait()
 			b.took(0, 0, func() {
@@ -176,20 +169,17 @@ func TestNothingKeepsACampaignInItsPause(t *testing.T) {
 
 func TestACampaignThatCannotWorkIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	work := func(context.Context) error { panic("ran") }
-	for what, campaign := range map[string]func(b *bench) error{
-		"no function": func(b *bench) error { return b.locks.Campaign(b.Context(), "name", nil) },
-		"name":        func(b *bench) error { return b.locks.Campaign(b.Context(), "a name", work) },
-		"option":      func(b *bench) error { return b.locks.Campaign(b.Context(), "name", work, core.WithTTL(-1)) },
-		"nil option":  func(b *bench) error { return b.locks.Campaign(b.Context(), "name", work, nil) },
-		"nil Locker":  func(b *bench) error { return (*core.Locker)(nil).Campaign(b.Context(), "name", work) },
-	} {
-		virtual(t, func(b *bench) {
-			if err := campaign(b); !errors.Is(err, core.ErrInvalid) || b.link.Calls(lab.OpAcquire) > 0 {
-				b.Errorf("%s: %v", what, err)
-			}
-		})
-	}
+	virtual(t, func(b *bench) {
+		work := func(context.Context) error { panic("ran") }
+		for _, err := range []error{
+			b.locks.Campaign(b.Context(), "name", nil), b.locks.Campaign(b.Context(), "a name", work),
+			b.locks.Campaign(b.Context(), "name", work, core.WithTTL(-1)), b.locks.Campaign(b.Context(), "name", work, nil),
+			(*core.Locker)(nil).Campaign(b.Context(), "name", work),
+		} {
+			b.is(err, core.ErrInvalid)
+		}
+		b.sent(0)
+	})
 }
 
 func TestACampaignWaitsWhateverTheLockersBudget(t *testing.T) {
@@ -198,7 +188,7 @@ func TestACampaignWaitsWhateverTheLockersBudget(t *testing.T) {
 		x := b.acquire(b.other(), "scheduler")
 		time.AfterFunc(time.Hour/2, func() { b.ok(x.Release(b.Context())) })
 		b.took(time.Hour/2, 0, func() {
-			b.ok(b.locks.Campaign(b.Context(), "scheduler", func(context.Context) error { return nil }, core.WithWait(0)))
+			b.ok(b.locks.Campaign(b.Context(), "scheduler", noWork, core.WithWait(0)))
 		})
 	}, core.WithWait(0))
 }
@@ -206,9 +196,9 @@ func TestACampaignWaitsWhateverTheLockersBudget(t *testing.T) {
 func TestACampaignForWorkThatIsDoneEndsAsDone(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		b.ok(b.locks.Campaign(b.Context(), "migrate", func(context.Context) error { return nil }))
-		b.is(b.other().Campaign(b.Context(), "migrate", func(context.Context) error { panic("ran") },
-			core.WithDedup(time.Hour)), core.ErrDuplicate)
+		b.ok(b.locks.Campaign(b.Context(), "migrate", noWork))
+		again := func(context.Context) error { panic("ran") }
+		b.is(b.other().Campaign(b.Context(), "migrate", again, core.WithDedup(time.Hour)), core.ErrDuplicate)
 	}, core.WithDedup(time.Hour))
 }
 

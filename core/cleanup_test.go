@@ -21,8 +21,7 @@ func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Next(lab.OpAcquire, lab.RequestLost)
-		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute))
-		b.ok(err)
+		x := b.acquire(b.locks, "name", core.WithMinHold(time.Minute))
 		b.link.All(lab.RequestLost, lab.OpRelease)
 		b.is(x.Release(b.Context()), core.ErrUnavailable)
 		b.link.All(lab.Delivered)
@@ -35,15 +34,13 @@ func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 // of 20 ms there and back.
 func TestCleanUpBehindManyCallsIsDoneWithinASecond(t *testing.T) {
 	t.Parallel()
-	names := named("name", 400)
 	virtual(t, func(b *bench) {
+		names := named("name", 400)
 		b.link.All(lab.ReplyLost, lab.OpAcquire)
 		b.link.Delay(10*time.Millisecond, 10*time.Millisecond)
 		b.abandon(b.locks, names)
 		time.Sleep(time.Second)
-		if taken := b.takenOf(names); taken > 0 {
-			b.Errorf("%d of %d names are taken after a second", taken, len(names))
-		}
+		b.allFree(names)
 	})
 }
 
@@ -59,86 +56,60 @@ func named(what string, n int) (names []string) {
 func (b *bench) abandon(locks *core.Locker, names []string) {
 	var calls sync.WaitGroup
 	for _, name := range names {
-		calls.Go(func() {
-			ctx, cancel := context.WithTimeout(b.Context(), 300*time.Millisecond)
-			defer cancel()
-			b.is(second(locks.TryAcquire(ctx, name)), core.ErrUnavailable)
-		})
+		calls.Go(func() { b.is(second(locks.TryAcquire(b.in(300*time.Millisecond), name)), core.ErrUnavailable) })
 	}
 	calls.Wait()
 }
 
-// takenOf is how many of the names another process cannot have.
-func (b *bench) takenOf(names []string) (n int) {
+// allFree fails the test unless another process can have all the names.
+func (b *bench) allFree(names []string) {
+	b.Helper()
 	there := b.other()
-	for _, name := range names {
-		if x, err := there.TryAcquire(b.Context(), name); err != nil {
-			n++
-		} else {
-			b.ok(x.Release(b.Context()))
-		}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		x, err := there.TryAcquire(b.Context(), name)
+		return err == nil && x.Release(b.Context()) == nil
+	})
+	if len(names) > 0 {
+		b.Errorf("%d are taken: %q", len(names), names)
 	}
-	return n
 }
 
-// halfDark is a cluster of which one node says nothing, through a client whose reads end by its own
-// time-out and not with their context, as a ClusterClient's do by default.
-type halfDark struct {
-	*lab.Net
-	punctual bool
-}
-
-func (h *halfDark) Capabilities() driver.Capabilities {
-	can := h.Net.Capabilities()
-	can.Punctual = h.punctual
-	return can
-}
-
-func (h *halfDark) silence(ctx context.Context) error {
-	if h.punctual {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	time.Sleep(5 * time.Second)
-	return errTimeout
-}
-
-var errTimeout = errors.New("read timeout")
-
-func (h *halfDark) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if strings.HasPrefix(c.Name, "dark") {
-		return driver.Grant{}, h.silence(ctx)
-	}
-	return h.Net.Acquire(ctx, c)
-}
-
-func (h *halfDark) Release(ctx context.Context, c driver.Claim) error {
-	if strings.HasPrefix(c.Name, "dark") {
-		return h.silence(ctx)
-	}
-	return h.Net.Release(ctx, c)
-}
+// One node of a cluster says nothing. The reads of a client that is not punctual end by its own time-out and not with their context, as a
+// ClusterClient's do by default.
 func TestADarkNodeDoesNotStopCleanUpAtTheOthers(t *testing.T) {
 	t.Parallel()
 	for _, punctual := range []bool{true, false} {
 		for _, dark := range []int{1, 3, 8} {
 			virtual(t, func(b *bench) {
-				h := &halfDark{Net: b.link, punctual: punctual}
-				locks, err := core.New(h)
-				b.ok(err)
+				h := &hooked{Driver: b.link, can: func(can *driver.Capabilities) { can.Punctual = punctual }}
+				silence := func(ctx context.Context) error {
+					if punctual {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					time.Sleep(5 * time.Second)
+					return errors.New("read timeout")
+				}
+				h.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+					if strings.HasPrefix(c.Name, "dark") {
+						return driver.Grant{}, silence(ctx)
+					}
+					return b.link.Acquire(ctx, c)
+				}
+				h.release = func(ctx context.Context, c driver.Claim) error {
+					if strings.HasPrefix(c.Name, "dark") {
+						return silence(ctx)
+					}
+					return b.link.Release(ctx, c)
+				}
 				b.link.All(lab.RequestLate, lab.OpAcquire)
 				good := named("good", 10)
-				b.abandon(locks, slices.Concat(named("dark", dark), good))
+				b.abandon(b.locker(h), slices.Concat(named("dark", dark), good))
 				time.Sleep(2 * time.Second)
 				b.link.Deliver()
 				b.link.All(lab.Delivered)
 				time.Sleep(2 * time.Second)
-				if taken := b.takenOf(good); taken > 0 {
-					b.Errorf("punctual %t, %d dark: %d names at nodes that answer are taken 2 s after their late execution", punctual, dark, taken)
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-				defer cancel()
-				b.ok(locks.Close(ctx))
+				b.allFree(good)
 			})
 		}
 	}
@@ -147,17 +118,15 @@ func TestADarkNodeDoesNotStopCleanUpAtTheOthers(t *testing.T) {
 // The server answers within half a second. 40 calls have left, and are executed late.
 func TestCleanUpAtASlowServerIsDoneSoon(t *testing.T) {
 	t.Parallel()
-	names := named("name", 40)
 	virtual(t, func(b *bench) {
+		names := named("name", 40)
 		b.link.All(lab.RequestLate, lab.OpAcquire)
 		b.link.Delay(225*time.Millisecond, 225*time.Millisecond)
 		b.abandon(b.locks, names)
 		time.Sleep(3 * time.Second)
 		b.link.Deliver()
 		time.Sleep(2 * time.Second)
-		if taken := b.takenOf(names); taken > 0 {
-			b.Errorf("%d of %d names are taken after 2 s", taken, len(names))
-		}
+		b.allFree(names)
 	})
 }
 
@@ -168,17 +137,151 @@ func TestALateDuplicateBehindAConfirmedMinHoldIsGivenBack(t *testing.T) {
 	for _, minHold := range []time.Duration{2 * time.Second, time.Millisecond} {
 		virtual(t, func(b *bench) {
 			b.link.Next(lab.OpAcquire, lab.RequestLate)
-			x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(minHold))
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.ok(b.acquire(b.locks, "name", core.WithMinHold(minHold)).Release(b.Context()))
 			time.Sleep(3 * time.Second)
 			b.free()
 			b.link.Deliver()
 			time.Sleep(time.Second)
-			if x, err := b.other().TryAcquire(b.Context(), "name"); err != nil {
-				b.Errorf("MinHold %s: %v a second after the late execution", minHold, err)
-			} else {
-				b.ok(x.Release(b.Context()))
+			b.free()
+		})
+	}
+}
+
+// Commands that arrive late, and answers that nobody hears.
+
+// freeWithin fails the test unless the name is free by then.
+func (b *bench) freeWithin(d time.Duration, name string) {
+	b.Helper()
+	other := b.other()
+	for end := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {
+		x, err := other.TryAcquire(b.Context(), name)
+		if err == nil {
+			b.ok(x.Release(b.Context()))
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("%q after %s: %v", name, d, err)
+		}
+	}
+}
+
+func TestAClaimThatArrivesAfterItsCleanUpIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, late := range []time.Duration{time.Millisecond, ttl / 2, 9 * ttl / 10} {
+		for _, leaves := range []time.Duration{ttl / 10, ttl / 20} { // by its deadline, and by hand
+			virtual(t, func(b *bench) {
+				b.link.Next(lab.OpAcquire, lab.RequestLate)
+				ctx, cancel := context.WithTimeout(b.Context(), ttl/10)
+				defer cancel()
+				time.AfterFunc(leaves, cancel)
+				b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, ctx.Err())
+				time.Sleep(late) // what was sent to clean up is answered meanwhile
+				if n := b.link.Deliver(); n != 1 {
+					b.Fatalf("%d late commands", n)
+				}
+				b.freeWithin(5*time.Second, "name")
+			})
+		}
+	}
+}
+
+func TestADuplicateThatArrivesAfterTheReleaseIsGivenBack(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]lab.Fate{"its reply is lost": lab.RequestLate, "its client hears of it": lab.HeldBack}, func(b *bench, fate lab.Fate) {
+		b.link.Next(lab.OpAcquire, fate)
+		x := b.acquire(b.locks, "name") // by its second command
+		b.ok(x.Release(b.Context()))
+		b.link.Deliver() // the first one takes the name with a token that is over
+		b.freeWithin(5*time.Second, "name")
+	})
+}
+
+func TestAnAbandonedGrantIsGivenBackAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]lab.Fate{"it was executed": lab.ReplyHeldBack, "it is executed later": lab.HeldBack}, func(b *bench, fate lab.Fate) {
+		b.link.Next(lab.OpAcquire, fate) // a client that does not look at ctx
+		ctx := b.in(ttl / 10)
+		b.took(ttl/10, time.Millisecond, func() {
+			b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded, core.ErrUnavailable)
+		})
+		if fate == lab.HeldBack {
+			b.link.Deliver()
+		}
+		b.freeWithin(10*time.Millisecond, "name")
+	})
+}
+
+func TestCleanUpNeverTouchesATokenInUse(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Next(lab.OpAcquire, lab.HeldBack)
+		x := b.acquire(b.locks, "name")
+		b.link.Deliver() // the duplicate arrives while its token is in use
+		time.Sleep(ttl / 2)
+		b.ok(x.Err())
+		b.sent(0, lab.OpRelease)
+		b.ok(x.Release(b.Context()))
+		b.freeWithin(0, "name")
+	})
+}
+
+func TestCallersWhoLeaveAtAnyInstantLeaveNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(2*time.Millisecond, 3*time.Millisecond)
+		var wg sync.WaitGroup
+		names := named("name", 100)
+		for i, name := range names {
+			wg.Go(func() {
+				if x, err := b.locks.Acquire(b.in(time.Duration(i)*100*time.Microsecond), name); err == nil {
+					b.ok(x.Release(b.Context()))
+				}
+			})
+		}
+		wg.Wait()
+		for _, name := range names {
+			b.freeWithin(time.Second, name)
+		}
+	})
+}
+
+func TestFailedRenewalsAreRetriedUntilTrustEnds(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		b.link.Next(lab.OpRenew, lab.ReplyReset, lab.Refused, lab.ReplyReset, lab.Refused, lab.ReplyReset, lab.Refused)
+		time.Sleep(2 * ttl)
+		b.ok(x.Err())
+		b.link.All(lab.Refused, lab.OpRenew)
+		renewed := x.ValidUntil()
+		<-x.Context().Done()
+		if now := time.Now(); now.Before(renewed) || now.After(renewed.Add(time.Millisecond)) {
+			b.Errorf("ended at %s, trusted until %s", now, renewed)
+		}
+		b.reason(x, core.ReasonUnreachable)
+	})
+}
+
+func TestAReleaseSurvivesADeadContext(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		b.ok(b.acquire(b.locks, "name").Release(ctx))
+		b.free()
+	})
+}
+
+// A backend that mints fences, and has granted without an answer, does not grant the same fence again.
+func TestARetryAfterAnUnknownOutcomeGetsALaterFence(t *testing.T) {
+	t.Parallel()
+	for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset} {
+		virtual(t, func(b *bench) {
+			before := b.acquire(b.other(), "name")
+			b.ok(before.Release(b.Context()))
+			b.link.Next(lab.OpAcquire, fate)
+			if x := b.acquire(b.locks, "name"); x.Fence() <= before.Fence() {
+				b.Errorf("fence %d after %d", x.Fence(), before.Fence())
 			}
 		})
 	}

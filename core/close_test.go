@@ -19,9 +19,7 @@ func TestCloseRefusesNewWorkAndFailsThoseWhoWait(t *testing.T) {
 		b.acquire(b.other(), "name")
 		var wg sync.WaitGroup
 		for range 10 {
-			wg.Go(func() {
-				b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed)
-			})
+			wg.Go(func() { b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed) })
 		}
 		synctest.Wait()
 		derived, err := b.locks.With(core.WithWait(0))
@@ -37,12 +35,9 @@ func TestCloseRefusesNewWorkAndFailsThoseWhoWait(t *testing.T) {
 func TestCloseReleasesNothingUnderRunningWork(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		other := b.other()
-		running, finish := make(chan bool), make(chan bool)
-		done := make(chan error)
-		go func() {
-			done <- b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-				close(running)
+		other, finish := b.other(), make(chan bool)
+		done := b.begin(func() error {
+			return b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 				<-ctx.Done()
 				b.is(context.Cause(ctx), core.ErrClosed)
 				x, _ := core.FromContext(ctx)
@@ -51,23 +46,19 @@ func TestCloseReleasesNothingUnderRunningWork(t *testing.T) {
 				<-finish
 				return nil
 			})
-		}()
-		<-running
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
+		})
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		for range 10 { // it is renewed
 			time.Sleep(ttl)
 			b.taken(other, "name")
 		}
-		select {
-		case err := <-closed:
-			b.Errorf("Close returned %v under running work", err)
-		default:
+		if len(closed) > 0 {
+			b.Errorf("Close returned %v under running work", <-closed)
 		}
 		close(finish)
 		b.ok(<-done)
 		b.ok(<-closed)
-		b.ok(b.acquire(other, "name").Release(b.Context()))
+		b.free()
 	})
 }
 
@@ -75,12 +66,8 @@ func TestAGrantThatArrivesAfterCloseIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Next(lab.OpAcquire, lab.HeldBack)
-		acquired := make(chan error, 1)
-		go func() { _, err := b.locks.Acquire(b.Context(), "name"); acquired <- err }()
-		synctest.Wait()
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
-		synctest.Wait()
+		acquired := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "name")) })
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		b.link.Deliver()
 		b.is(<-acquired, core.ErrClosed)
 		b.ok(<-closed)
@@ -98,47 +85,37 @@ func TestStartAndStopUnderLoadLeavesNothing(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					for {
-						err := locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Millisecond); return nil })
-						if err != nil {
-							b.is(err, core.ErrClosed)
-							return
-						}
+					var err error
+					for err == nil {
+						err = locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Millisecond); return nil })
 					}
+					b.is(err, core.ErrClosed)
 				})
 			}
 			time.Sleep(5 * time.Millisecond)
 			b.ok(locks.Close(b.Context()))
 			wg.Wait()
 		}
-		b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+		b.free()
 	})
 }
 
 // What ended before Close returned is told by then.
 func TestCloseReturnsAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
+	b := &bench{T: t}
 	for range 3000 {
 		var told atomic.Bool
 		locks, err := core.New(memlock.New(), observing(observer{Released: func(core.Event) { told.Store(true) }}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		x, err := locks.Acquire(t.Context(), "name")
-		if err != nil {
-			t.Fatal(err)
-		}
-		released := make(chan error, 1)
-		go func() { released <- x.Release(t.Context()) }()
-		if err := locks.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		b.ok(err)
+		x := b.acquire(locks, "name")
+		var release sync.WaitGroup
+		release.Go(func() { b.ok(x.Release(t.Context())) })
+		b.ok(locks.Close(t.Context()))
 		if !told.Load() {
 			t.Fatal("Close has returned before the release was told")
 		}
-		if err := <-released; err != nil {
-			t.Fatal(err)
-		}
+		release.Wait()
 	}
 }
 
@@ -153,5 +130,130 @@ func TestCloseSaysWhatOfTheBackendHasNotEnded(t *testing.T) {
 		locks, err := core.New(unclosed{b.link})
 		b.ok(err)
 		b.is(locks.Close(b.Context()), errWork)
+	})
+}
+
+func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		if b.locks.Draining() {
+			b.Error("it drains before it is told to")
+		}
+		b.acquire(b.other(), "name")
+		leave := make(chan struct{})
+		done := b.begin(func() error {
+			return b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
+				<-leave
+				b.ok(ctx.Err())
+				b.ok(b.locks.Do(ctx, "inner", noWork)) // belongs to it
+				return b.locks.DoAll(ctx, []string{"x", "y"}, noWork)
+			})
+		})
+		refused := func(err error) {
+			b.Helper()
+			b.is(err, core.ErrDraining, core.ErrUnavailable)
+			if kind := core.KindOf(err); kind != core.KindUnavailable {
+				b.Errorf("kind %d of %v", kind, err)
+			}
+		}
+		var wg sync.WaitGroup
+		for range 10 { // one contender, and a queue behind it
+			wg.Go(func() { refused(second(b.locks.Acquire(b.Context(), "name"))) })
+		}
+		synctest.Wait()
+		var drained [2]<-chan error
+		for i := range drained {
+			drained[i] = b.begin(func() error { return b.locks.Drain(b.Context()) })
+		}
+		wg.Wait()
+		if !b.locks.Draining() {
+			b.Error("Draining is false")
+		}
+		refused(second(b.locks.TryAcquire(b.Context(), "other")))
+		time.Sleep(time.Hour) // the lease is renewed meanwhile
+		if len(drained[0])+len(drained[1]) > 0 {
+			b.Fatal("Drain returned while work was under way")
+		}
+		close(leave)
+		b.ok(<-done)
+		b.ok(<-drained[0])
+		b.ok(<-drained[1])
+		refused(second(b.locks.Acquire(b.Context(), "name")))
+		b.ok(b.locks.Close(b.Context()))
+		b.is(second(b.locks.Acquire(b.Context(), "name")), core.ErrClosed)
+	})
+}
+
+func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		held := b.acquire(b.other(), "name")
+		b.ok(b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
+			over := b.begin(func() error { return b.locks.Do(ctx, "name", noWork) })
+			b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "1 lease ")
+			b.ok(held.Release(b.Context()))
+			return <-over
+		}))
+		b.ok(b.locks.Drain(b.Context()))
+	})
+}
+
+func TestACampaignThatWaitsEndsWhenTheLockerDrains(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		waits := b.begin(func() error { return b.locks.Campaign(b.Context(), "name", noWork) })
+		leads := b.begin(func() error { // and loses its lease once the Locker drains
+			return b.locks.Campaign(b.Context(), "led", func(ctx context.Context) error { <-ctx.Done(); return nil }, core.WithMaxHold(time.Hour))
+		})
+		b.ok(b.locks.Drain(b.Context()))
+		b.is(<-waits, core.ErrDraining)
+		b.is(<-leads, core.ErrDraining)
+		b.is(b.locks.Campaign(b.Context(), "name", noWork), core.ErrDraining)
+	})
+}
+
+func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "b")
+		over := b.begin(func() error { return b.locks.DoAll(b.Context(), pair, noWork) })
+		b.took(0, 0, func() { b.ok(b.locks.Drain(b.Context())) })
+		b.is(<-over, core.ErrDraining)
+	})
+}
+
+func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpRelease)
+		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable) // its outcome is open
+		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })
+	})
+}
+
+// What is granted to a call that Drain ends is given back, and its caller does not wait for that longer than he likes.
+func TestACallThatDrainEndsStillEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.Delay(0, 700*time.Millisecond)
+		time.AfterFunc(500*time.Millisecond, func() { _ = b.locks.Drain(b.Context()) })
+		b.took(time.Second, 50*time.Millisecond, func() { // granted when Drain has begun
+			b.is(second(b.locks.Acquire(b.in(time.Second), "name")), core.ErrDraining)
+		})
+		b.link.Heal()
+		b.freeWithin(time.Second, "name")
+	})
+}
+
+func TestWhatIsStillInUseIsCountedInWords(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		one := b.acquire(b.locks, "one")
+		b.acquire(b.locks, "two")
+		b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "drain: 2 leases still in use: ")
+		b.ok(one.Release(b.Context()))
+		b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "drain: 1 lease still in use: ")
+		b.says(b.locks.Close(b.in(time.Second)), context.DeadlineExceeded, "close: 1 lease still in use, left to the TTL: ")
 	})
 }

@@ -5,14 +5,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // request is one call that asks for a lease.
@@ -21,19 +20,21 @@ type request struct {
 	job     *job
 	process *process
 	handoff core.Handoff
-	given   *given // the same, and nil for a stale one
+	kept    *kept // what the hand-off is for, and nil for a stale one
 	ctx     context.Context
 	began   time.Time
 
 	// Protected by scene.mu.
 	cut   time.Time // when ctx ended, if it has
 	over  time.Time // when the call was answered, if it was
-	err   error     // the answer
-	local bool      // that it is a degraded lease
+	local bool      // it got a degraded lease
 	held  time.Time // when the server has said so, and that has arrived
 }
 
 func (r *request) String() string {
+	if r == nil {
+		return "nobody's call"
+	}
 	return fmt.Sprintf("#%d (job %d, process %d)", r.number, r.job.number, r.process.number)
 }
 
@@ -43,13 +44,12 @@ func (r *request) ended() bool {
 	return r.ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
+func (r *request) wants(name string) bool { return slices.Contains(r.job.names, name) }
+
 type requestKey struct{}
 
 // requestOf is the request that a driver's call is for, or nil.
 func requestOf(ctx context.Context) *request {
-	if c, ok := ctx.Value(commandKey{}).(*command); ok {
-		return c.request
-	}
 	r, _ := ctx.Value(requestKey{}).(*request)
 	return r
 }
@@ -60,8 +60,8 @@ func (s *scene) ask(ctx context.Context, e *job) *request {
 	r.ctx = context.WithValue(ctx, requestKey{}, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.handoff != noHandoff {
-		r.handoff, r.given = s.handoff(e)
+	if e.handoff != "" {
+		r.handoff, r.kept = s.handoff(e)
 	}
 	r.number = len(s.requests)
 	s.requests = append(s.requests, r)
@@ -74,33 +74,33 @@ func (s *scene) ask(ctx context.Context, e *job) *request {
 	return r
 }
 
-// given is a hand-off that Detach has made.
-type given struct {
-	handoff core.Handoff
-	until   time.Time // the name is kept for it
-	used    int       // how often somebody has come with it
+// kept is a name that nobody has and nobody gets, but for whoever comes with the hand-off, if there is one.
+type kept struct {
+	name, token string
+	until       time.Time
+	handoff     core.Handoff
+	used        int // how often somebody has come with it
 }
 
 // handoff finds one for the job, fresh or not. The caller holds the mutex.
-func (s *scene) handoff(e *job) (core.Handoff, *given) {
-	var all []*given
-	for _, g := range s.given {
-		if g.handoff.Name() == e.names[0] {
-			all = append(all, g)
+func (s *scene) handoff(e *job) (core.Handoff, *kept) {
+	var all []*kept
+	for _, k := range s.kept {
+		if k.handoff.Name() == e.names[0] {
+			all = append(all, k)
 		}
 	}
 	if e.handoff == someHandoff && len(all) > 0 {
-		g := all[max(0, len(all)-1-e.choice%3)] // mostly one of the last
-		g.used++
-		s.reserved = slices.DeleteFunc(s.reserved, func(r reserved) bool { return r.handoff == g.handoff })
-		return g.handoff, g
+		k := all[max(0, len(all)-1-e.choice%3)] // mostly one of the last
+		k.used++
+		return k.handoff, k
 	}
 	raw := append([]byte{1, 16: byte(e.number)}, e.names[0]...)
-	t, err := core.ParseHandoff(base64.RawURLEncoding.EncodeToString(raw))
+	h, err := core.ParseHandoff(base64.RawURLEncoding.EncodeToString(raw))
 	if err != nil {
 		panic(err) // of this test
 	}
-	return t, nil
+	return h, nil
 }
 
 // waiting lists the requests that are not answered. The caller holds the mutex.
@@ -126,57 +126,37 @@ func (s *scene) answered(r *request, err error) {
 	if !r.over.IsZero() {
 		return
 	}
-	r.over, r.err = time.Now(), err
+	r.over = time.Now()
 	s.moves++
-	if err != nil {
-		s.note("%v: %v", r, err)
-	}
 	s.inTime(r)
 	if err == nil {
 		return
 	}
-	kinds := kindsOf(err)
-	if held, ok := errors.AsType[*core.HeldError](err); ok && !isLabel(held.Label) {
-		s.fault("%v: held by %q", r, held.Label)
-	}
+	s.note("%v: %v", r, err)
 	if !r.ended() && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		s.fault("%v: %v, and its context stands", r, err)
 	}
-	if len(kinds) != 1 {
-		s.fault("%v: %v is of the kinds %v", r, err, kinds)
-		return
-	}
-	if why := s.lie(r, kinds[0]); why != "" {
-		s.fault("%v: %v, and %s", r, err, why)
-	}
-}
-
-// isLabel says whether somebody has this label. Readers are not named, nor is who has the name for nobody.
-func isLabel(s string) bool {
-	host, pid, ok := strings.Cut(strings.TrimSuffix(s, " POST /orders"), ":")
-	return s == "" || s == "mine" || ok && host != "" && pid == strconv.Itoa(os.Getpid())
-}
-
-func kindsOf(err error) (kinds []error) {
-	for _, kind := range []error{
-		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDraining, core.ErrLost, core.ErrClosed, core.ErrInvalid,
-	} {
-		if errors.Is(err, kind) {
+	var kinds []error
+	for _, kind := range []error{core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDraining, core.ErrClosed, core.ErrInvalid} {
+		also := kind == core.ErrUnavailable && errors.Is(err, core.ErrDraining) //nolint:errorlint // it is both, for middleware
+		if errors.Is(err, kind) && !also {
 			kinds = append(kinds, kind)
+			s.count(true, fmt.Sprint(kind))
 		}
 	}
-	if errors.Is(err, core.ErrDraining) { // it is both, for doors
-		kinds = slices.DeleteFunc(kinds, func(kind error) bool { return kind == core.ErrUnavailable }) //nolint:errorlint // as above
+	if len(kinds) != 1 || errors.Is(err, core.ErrLost) {
+		s.fault("%v: %v is of the kinds %v", r, err, kinds)
+	} else if why := s.lie(r, kinds[0]); why != "" {
+		s.fault("%v: %v, and %s", r, err, why)
 	}
-	return kinds
 }
 
 // lie says why an error cannot be true. The caller holds the mutex.
 func (s *scene) lie(r *request, kind error) string {
 	recently := r.began.Add(-s.linger())
 	switch kind {
-	case core.ErrHeld: //nolint:errorlint // one of the sentinels, as kindsOf gives it
-		if g := r.given; g != nil && g.used == 1 && g.until.After(r.began) && s.calm(r.process, recently) && !r.ended() {
+	case core.ErrHeld: //nolint:errorlint // one of the sentinels
+		if k := r.kept; k != nil && k.used == 1 && k.until.After(r.began) && s.calm(r.process, recently) && !r.ended() {
 			return "the name was kept for its hand-off"
 		}
 		if !s.somebodyElse(r, recently) {
@@ -195,11 +175,11 @@ func (s *scene) lie(r *request, kind error) string {
 			return "nobody has completed it"
 		}
 	case core.ErrClosed:
-		if !r.process.isClosing() {
+		if r.process.closing.IsZero() {
 			return "nobody has closed it"
 		}
 	case core.ErrDraining:
-		if !r.process.isDraining() {
+		if r.process.drain.IsZero() {
 			return "nobody drains it"
 		}
 		for h := r.job.outer; h != nil; h = h.request.job.outer {
@@ -207,70 +187,212 @@ func (s *scene) lie(r *request, kind error) string {
 				return "it is a part of work under way"
 			}
 		}
-	default:
-		return "that is no answer"
 	}
 	return ""
 }
 
-// inTime fails a request that has outlived its context or its budget. The caller holds the mutex.
+const quickPatience = 250 * time.Millisecond // of core, for the answer to a cancelled command
+
+// inTime fails a request that has outlived its context, its budget or its process. The caller holds the mutex.
 func (s *scene) inTime(r *request) {
 	if r.job.way == campaign {
 		return
 	}
-	if !r.cut.IsZero() {
-		grace := slack
-		if errors.Is(r.ctx.Err(), context.Canceled) {
-			grace += quickPatience
-		}
-		if took := r.over.Sub(r.cut); took > grace {
-			s.fault("%v: answered %v after its context ended", r, took)
+	late := func(since time.Time, most time.Duration, what string) {
+		if took := r.over.Sub(since); !since.IsZero() && took > most+slack {
+			s.fault("%v: answered %v after %s", r, took, what)
 		}
 	}
-	if at, ok := r.process.closed(); ok && at.After(r.began) {
-		if took := r.over.Sub(at); took > 4*s.bound(r.job)+slack { // an attempt, and what it was granted is given back
-			s.fault("%v: answered %v after its process was closed", r, took)
-		}
+	grace := time.Duration(0)
+	if errors.Is(r.ctx.Err(), context.Canceled) {
+		grace = quickPatience
 	}
-	if at, ok := r.process.drained(); ok && at.After(r.began) && r.job.depth == 0 {
-		if took := r.over.Sub(at); took > 4*s.bound(r.job)+slack {
-			s.fault("%v: answered %v after its process began to drain", r, took)
-		}
+	late(r.cut, grace, "its context ended")
+	if r.process.closing.After(r.began) { // an attempt, and what it was granted is given back
+		late(r.process.closing, 4*s.bound(r.job), "its process was closed")
 	}
-	wait := r.job.wait
-	if r.job.way == try {
-		wait = 0
+	if r.process.drain.After(r.began) && r.job.depth == 0 {
+		late(r.process.drain, 4*s.bound(r.job), "its process began to drain")
 	}
-	if wait == core.WaitForever {
-		return
-	}
-	attempts := int64(2 * len(r.job.names))
-	if took := r.over.Sub(r.began); took > wait+time.Duration(attempts*int64(s.bound(r.job)))+slack {
-		s.fault("%v: answered after %v, with a budget of %v", r, took, wait)
+	if wait := r.job.budget(); wait != core.WaitForever {
+		late(r.began, wait+time.Duration(2*len(r.job.names))*s.bound(r.job), fmt.Sprintf("it began, with a budget of %v", wait))
 	}
 }
-
-const quickPatience = 250 * time.Millisecond // of core, for the answer to a cancelled command
 
 // somebodyElse says whether anybody but r has had one of its names since, or may have stood in line.
 // The caller holds the mutex.
 func (s *scene) somebodyElse(r *request, since time.Time) bool {
-	wants := func(name string) bool { return slices.Contains(r.job.names, name) }
-	for _, t := range s.tenancies {
-		if t.request != r && wants(t.name) && !t.until.Before(since) {
+	for _, x := range s.grants {
+		if x.request != r && r.wants(x.claim.Name) && !x.until.Before(since) {
 			return true
 		}
 	}
 	for _, p := range s.parts {
-		if p.holding.request != r && wants(p.name) && (p.holding.over.IsZero() || !p.holding.over.Before(since)) {
+		if h := p.holding; h.request != r && r.wants(p.Name()) && (h.over.IsZero() || !h.over.Before(since)) {
 			return true
 		}
 	}
 	inLine := since.Add(-driver.PlaceLife(2 * s.ttl))
-	for _, q := range s.requests {
-		if q != r && q.job.wait != 0 && slices.ContainsFunc(q.job.names, wants) && (q.over.IsZero() || q.over.After(inLine)) {
-			return true
+	return slices.ContainsFunc(s.requests, func(q *request) bool {
+		return q != r && q.job.wait != 0 && slices.ContainsFunc(q.job.names, r.wants) && (q.over.IsZero() || q.over.After(inLine))
+	})
+}
+
+// server is the lock service as one process reaches it. It writes down whom it has given what, in the order in which that happens.
+type server struct {
+	*memlock.Store
+	scene   *scene
+	process *process
+}
+
+// grant is what the server has given to one token, if anything.
+type grant struct {
+	claim       driver.Claim
+	process     *process
+	request     *request    // that the token was made for
+	left        func() bool // whether the caller of its last command has left
+	owns        bool
+	first, last time.Time // when it was granted; zero if it was not
+	until       time.Time // it is over then, or will be if nobody renews it
+	unheard     bool      // the last grant was made after its caller had left
+	inLine      bool      // it was granted while it waited
+	handoff     string    // who may take it over, once it is kept for that
+}
+
+// Acquire implements driver.Driver.
+func (v *server) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	s := v.scene
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := v.asks(ctx, c)
+	g, err := v.Store.Acquire(ctx, c)
+	if err == nil && c.Handoff != "" {
+		for _, y := range s.grants {
+			if y.handoff == c.Handoff && y.until.After(time.Now()) {
+				y.until, y.handoff = time.Now(), ""
+			}
 		}
 	}
-	return false
+	if err == nil {
+		s.granted(x, time.Now().Add(c.TTL))
+	}
+	v.answers(ctx, "acquire", c, err)
+	return g, err
+}
+
+// Wait implements driver.Driver.
+func (v *server) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	s := v.scene
+	s.mu.Lock()
+	x := v.asks(ctx, c)
+	s.mu.Unlock()
+	g, err := v.Store.Wait(ctx, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.answers(ctx, "wait", c, err)
+	if err == nil {
+		x.until = time.Now().Add(c.TTL)
+	}
+	return g, err
+}
+
+// Renew implements driver.Driver.
+func (v *server) Renew(ctx context.Context, claims []driver.Claim) []error {
+	s := v.scene
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	errs := v.Store.Renew(ctx, claims)
+	for i, c := range claims {
+		if x := s.grants[c.Token]; errs[i] == nil && c.TTL > 0 && x != nil {
+			x.until = time.Now().Add(c.TTL)
+		}
+		v.answers(ctx, "renew", c, errs[i])
+	}
+	return errs
+}
+
+// Release implements driver.Driver.
+func (v *server) Release(ctx context.Context, c driver.Claim) error {
+	s := v.scene
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := v.Store.Release(ctx, c)
+	if x := s.grants[c.Token]; err == nil && x != nil {
+		x.owns, x.until, x.handoff = false, time.Now().Add(c.Keep), c.Handoff
+	}
+	if err == nil {
+		s.leftBehind(c)
+	}
+	v.answers(ctx, "release", c, err)
+	return err
+}
+
+// asks writes down that somebody wants a name.
+func (v *server) asks(ctx context.Context, c driver.Claim) *grant {
+	x := v.scene.grants[c.Token]
+	if x == nil {
+		x = new(grant)
+		v.scene.grants[c.Token] = x
+	}
+	x.left = lab.Left(ctx)
+	if x.first.IsZero() {
+		x.claim, x.process, x.request = c, v.process, requestOf(ctx)
+	}
+	return x
+}
+
+// granted writes down a grant. Nobody else may be trusted now.
+func (s *scene) granted(x *grant, until time.Time) {
+	x.last, x.until, x.owns = time.Now(), until, true
+	if x.first.IsZero() {
+		x.first = x.last
+	}
+	x.unheard = x.left()
+	s.count(x.unheard, "grants to commands that were left")
+	s.alone(x)
+}
+
+// answers writes down what a command has come to, and whom the server has given the name while they waited.
+func (v *server) answers(ctx context.Context, command string, c driver.Claim, err error) {
+	s, r := v.scene, requestOf(ctx)
+	s.note("    server: %s of %s for token ..%s, %v: %v", command, c.Name, c.Token[len(c.Token)-3:], r, err) // the last letters tell it from others
+	if _, held := errors.AsType[*driver.Held](err); held && r != nil && len(r.job.names) == 1 && s.calm(v.process, r.began) {
+		r.held = time.Now()
+	}
+	var waiting []*grant
+	var verify []driver.Claim
+	for token, x := range s.grants {
+		if x.claim.Name == c.Name && !(x.owns && x.until.After(time.Now())) {
+			waiting, verify = append(waiting, x), append(verify, driver.Claim{Name: c.Name, Token: token})
+		}
+	}
+	for i, err := range v.Store.Renew(context.Background(), verify) {
+		x := waiting[i]
+		if x.owns = err == nil; x.owns {
+			info, _ := v.Inspect(context.Background(), c.Name) // memory does not fail
+			x.inLine = true
+			s.count(true, "grants in line")
+			s.note("    server: grant in line of %s for token ..%s, %v", c.Name, x.claim.Token[len(x.claim.Token)-3:], x.request)
+			s.granted(x, time.Now().Add(info.Remaining))
+		}
+	}
+}
+
+// leftBehind judges what a release leaves behind.
+func (s *scene) leftBehind(c driver.Claim) {
+	var h *holding // the last one with this token
+	for _, p := range s.parts {
+		if p.Token() == c.Token && p.Inside() == nil {
+			h = p.holding
+		}
+	}
+	switch {
+	case c.Keep > 0 && c.Handoff == "" && h == nil:
+		s.fault("%q is kept by MinHold, and nobody had received it", c.Name)
+	case c.Dedup == 0 || h == nil:
+	case h.spoilt:
+		s.fault("%v: it was lost before its end, and leaves a marker on %q", h.request, c.Name)
+	case c.Name != h.parts[0].Name():
+		s.fault("%v: the marker is on %q", h.request, c.Name)
+	}
 }

@@ -3,16 +3,19 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
+	"regexp"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -34,77 +37,71 @@ func TestEveryCombinationKeepsOneHolderAndServesEverybody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := new(tally)
+	all := &tally{counts: make(map[string]int)}
 	t.Cleanup(func() { all.judge(t) }) // when all seeds are through
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			p := draw(rand.New(rand.NewPCG(seed, 7)))
-			p.play(t, all).report(t, p)
+			draw(seed).play(t, all)
 		})
 	}
 }
 
 // process is one of the two.
 type process struct {
-	number int
-	link   *lab.Net
-	prompt bool
-	locks  *core.Locker
-
+	number   int
+	link     *lab.Net
+	locks    *core.Locker
 	fallback *fallback.Driver
+	told     atomic.Int64 // leases that its observer has heard of, minus those whose end it has
 
-	mu      sync.Mutex    // protects the fields below
+	// Protected by scene.mu.
 	rough   bool          // something is wrong with its link
 	lag     time.Duration // of commands that are under way
 	quiet   time.Time     // when all is well again, and has arrived
 	drain   time.Time     // when Drain was called; zero until then
 	closing time.Time     // when Close was called; zero until then
 	left    bool          // its Close has given up waiting
-	told    int           // leases that its observer has heard of, minus those whose end it has
 }
 
 // scene is a scenario that is being played.
 type scene struct {
 	*scenario
-	*chronicle
+	chronicle
 	store     *memlock.Store
 	processes [2]*process
 	stop      context.Context // ends only if somebody waits for ever
-	order     *sync.Mutex     // of the server
 
-	mu        sync.Mutex // protects the fields below
-	requests  []*request
-	parts     []*part
-	tenancies map[string]*tenancy // by token
-	waits     map[string]waits    // by token
-	fences    map[string]*fences  // by name
-	reserved  []reserved
-	robbed    map[string]bool // tokens whose locks somebody has deleted
-	given     []*given
-	allMarks  []*mark
-	moves     int // requests answered and leases ended
+	mu       sync.Mutex // protects the fields below, and is held while the server executes a command
+	requests []*request
+	parts    []*part
+	grants   map[string]*grant // by token
+	fences   map[string]fences // by name, the largest that were seen
+	kept     []*kept
+	robbed   map[string]bool // tokens whose locks somebody has deleted
+	marks    []*mark
+	moves    int // requests answered and leases ended
+	counts   map[string]int
 }
 
-// play plays a scenario, and returns what has happened.
-func (p *scenario) play(t *testing.T, all *tally) (story *chronicle) {
+// play plays a scenario, and fails the test if it has broken a promise.
+func (p *scenario) play(t *testing.T, all *tally) {
 	t.Helper()
-	story = new(chronicle)
-	defer func() { // goroutines are left that nothing will ever wake
-		if r := recover(); r != nil {
-			story.fault("%v", r)
+	s := &scene{
+		scenario: p, grants: make(map[string]*grant), fences: make(map[string]fences),
+		robbed: make(map[string]bool), counts: make(map[string]int),
+	}
+	defer func() {
+		if r := recover(); r != nil { // goroutines are left that nothing will ever wake
+			s.fault("%v", r)
 		}
+		s.report(t, p)
 	}()
 	synctest.Test(t, func(*testing.T) {
-		story.began = time.Now()
-		s := &scene{
-			scenario: p, chronicle: story, store: memlock.New(),
-			tenancies: make(map[string]*tenancy), waits: make(map[string]waits), fences: make(map[string]*fences), robbed: make(map[string]bool), order: new(sync.Mutex),
-		}
+		s.began, s.store = time.Now(), memlock.New()
 		s.perform()
-		all.add(s)
+		all.add(s.counts)
 	})
-	return story
 }
 
 func (s *scene) perform() {
@@ -112,7 +109,7 @@ func (s *scene) perform() {
 	defer cancel()
 	s.stop = stop
 	for i := range s.processes {
-		s.open(i)
+		s.processes[i] = s.open(i)
 	}
 	over := make(chan struct{})
 	var all sync.WaitGroup
@@ -127,45 +124,41 @@ func (s *scene) perform() {
 		defer close(over)
 		all.Wait()
 	}()
-	if !s.everybodyIsServed(over) {
-		cancel() // so that the bubble ends, if it can
-		for _, p := range s.processes {
-			s.close(p, time.Minute)
-		}
+	if s.everybodyIsServed(over) {
+		s.nothingIsLeft()
 		return
 	}
-	s.nothingIsLeft()
+	cancel() // so that the bubble ends, if it can
+	for _, p := range s.processes {
+		s.close(p, time.Minute)
+	}
 }
 
 // open makes a process.
-func (s *scene) open(i int) {
-	p := &process{number: i, prompt: s.prompt[i]}
-	p.link = lab.New(&server{Store: s.store, scene: s, process: p, mu: s.order})
-	var d driver.Driver = p.link
-	if p.prompt {
-		d = prompt{p.link}
+func (s *scene) open(i int) *process {
+	p := &process{number: i}
+	p.link = lab.New(&server{Store: s.store, scene: s, process: p})
+	if s.prompt[i] {
+		p.link.Prompt(func(ctx context.Context) context.Context {
+			return context.WithValue(context.Background(), requestKey{}, requestOf(ctx))
+		})
 	}
-	count := func(n int) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.told += n
-	}
-	over := func(core.Event) { count(-1) }
-	p.fallback = fallback.New(d)
-	locks, err := core.New(p.fallback, core.WithTTL(s.ttl), observing(observer{
+	p.fallback = fallback.New(p.link)
+	over := func(core.Event) { p.told.Add(-1) }
+	var err error
+	p.locks, err = core.New(p.fallback, core.WithTTL(s.ttl), observing(observer{
 		Acquired: func(e core.Event) {
 			if !e.Reentry {
-				count(1)
+				p.told.Add(1)
 			}
 		},
 		Released: over, Unconfirmed: over, Lost: over,
-		Missed: func(e core.Event) { count(e.Leases) },
+		Missed: func(e core.Event) { p.told.Add(int64(e.Leases)) },
 	}))
 	if err != nil {
 		panic(err) // of this test
 	}
-	p.locks = locks
-	s.processes[i] = p
+	return p
 }
 
 // lifetime is how long the server keeps a name, at most, of which nobody speaks.
@@ -189,5 +182,93 @@ func (s *scene) everybodyIsServed(over <-chan struct{}) bool {
 			return false
 		}
 		before = moves
+	}
+}
+
+// chronicle is what has happened in a scenario, and what should not have.
+type chronicle struct {
+	book   sync.Mutex // protects the fields below
+	began  time.Time
+	lines  []func() string // formatted only for who wants to know how a fault came about
+	faults []string
+}
+
+func (c *chronicle) note(format string, args ...any) {
+	c.book.Lock()
+	defer c.book.Unlock()
+	at := time.Since(c.began)
+	c.lines = append(c.lines, func() string { return fmt.Sprintf("\t%12v  ", at) + fmt.Sprintf(format, args...) })
+}
+
+// fault says that a promise was broken.
+func (c *chronicle) fault(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.note("FAULT: %s", text)
+	c.book.Lock()
+	defer c.book.Unlock()
+	if !slices.Contains(c.faults, text) {
+		c.faults = append(c.faults, text)
+	}
+}
+
+// report fails the test if there are faults.
+func (c *chronicle) report(t *testing.T, p *scenario) {
+	t.Helper()
+	if len(c.faults) == 0 {
+		return
+	}
+	lines := []string{fmt.Sprintf("%d faults:\n\t%s", len(c.faults), strings.Join(c.faults, "\n\t"))}
+	lines = append(lines, fmt.Sprintf("The scenario has a TTL of %v, processes that are prompt: %v, and", p.ttl, p.prompt))
+	for _, e := range p.jobs {
+		lines = append(lines, fmt.Sprintf("\t%+v", *e))
+	}
+	for _, line := range c.lines {
+		lines = append(lines, line())
+	}
+	t.Error(strings.Join(lines, "\n"))
+}
+
+// stacks returns those of the goroutines of this bubble, for who wants to know why nothing happens.
+func stacks() string {
+	buf := make([]byte, 1<<20)
+	all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+	bubble := regexp.MustCompile(`synctest bubble \d+`).FindString(all[0])
+	return strings.Join(slices.DeleteFunc(all, func(stack string) bool { return !strings.Contains(stack, bubble+"]") }), "\n\n")
+}
+
+// tally counts what comes up in the scenarios: what never does is not tested.
+type tally struct {
+	mu     sync.Mutex // protects the fields below
+	played int
+	counts map[string]int
+}
+
+func (s *scene) count(really bool, what string) {
+	if really {
+		s.counts[what]++
+	}
+}
+
+func (a *tally) add(counts map[string]int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.played++
+	for what, n := range counts {
+		a.counts[what] += n
+	}
+}
+
+// judge fails the test if something came up too rarely to say anything.
+func (a *tally) judge(t *testing.T) {
+	t.Helper()
+	t.Logf("%d scenarios: %v", a.played, a.counts)
+	for _, what := range []any{
+		core.ErrHeld, core.ErrUnavailable, core.ErrDuplicate, core.ErrDraining, core.ErrClosed, core.ErrInvalid, "leases", "degraded leases",
+		"lost leases", "readers", "holders of a limit", "re-entries", "turns without a command", "leases by a hand-off", "leases of several names",
+		"grants to commands that were left", "grants in line", "deleted locks", "completions",
+	} {
+		if n := a.counts[fmt.Sprint(what)]; a.played >= 500 && n < a.played/50 {
+			t.Errorf("%d scenarios, and %d of %q: too few to say anything", a.played, n, what)
+		}
 	}
 }

@@ -2,18 +2,21 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"testing/synctest"
 	"time"
-)
 
-// change is one of the weather.
-type change struct {
-	at   time.Duration
-	make func()
-}
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
+)
 
 // weather does what the spells say, and looks for what was left behind while all is calm.
 func (s *scene) weather() {
+	type change struct {
+		at   time.Duration
+		make func()
+	}
 	var changes []change
 	add := func(at time.Duration, f func()) { changes = append(changes, change{at, f}) }
 	for _, spell := range s.spells {
@@ -35,10 +38,10 @@ func (s *scene) weather() {
 }
 
 func (s *scene) strike(p *process, spell spell) {
-	s.note("weather: %v", spell)
-	p.mu.Lock()
+	s.note("weather: %+v", spell)
+	s.mu.Lock()
 	p.rough, p.lag = true, max(p.lag, spell.there+spell.back)
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if spell.there > 0 {
 		p.link.Delay(spell.there, spell.back)
 		return
@@ -52,31 +55,17 @@ func (s *scene) strike(p *process, spell spell) {
 // heal puts a link in order. What was delayed is on its way still.
 func (s *scene) heal(p *process) {
 	s.note("weather: process %d has a good link", p.number)
-	now := time.Now()
-	p.mu.Lock()
-	if quiet := now.Add(p.lag); quiet.After(p.quiet) {
+	s.mu.Lock()
+	if quiet := time.Now().Add(p.lag); quiet.After(p.quiet) {
 		p.quiet = quiet
 	}
 	p.rough, p.lag = false, 0
-	p.mu.Unlock()
+	s.mu.Unlock()
 	p.link.Heal()
 }
 
-// calm says whether p's link has been in order since then.
-func (s *scene) calm(p *process, since time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.rough && !p.quiet.After(since)
-}
-
-// unheard says that the process was closed while something was wrong with its link: what it could not
-// give back stays for its time.
-func (s *scene) unheard(p *process) bool {
-	p.mu.Lock()
-	closing := p.closing
-	p.mu.Unlock()
-	return !closing.IsZero() && !s.calm(p, closing)
-}
+// calm says whether p's link has been in order since then. The caller holds the mutex.
+func (s *scene) calm(p *process, since time.Time) bool { return !p.rough && !p.quiet.After(since) }
 
 // linger is how long what was wrong with a link may be felt: in calls that wait for an answer
 // still, in what was found out about it, and in commands that are sent again.
@@ -85,25 +74,36 @@ func (s *scene) linger() time.Duration { return 3*min(2*s.ttl/3, bound) + 2*time
 // closeEarly closes process 1 while it is at work.
 func (s *scene) closeEarly() {
 	time.Sleep(s.closes)
-	d := s.ttl / 2
+	patience := s.ttl / 2
 	if s.patient {
-		d = time.Hour
+		patience = time.Hour
 	}
 	if s.drains {
-		s.drain(s.processes[1], d)
+		s.drain(s.processes[1], patience)
 	}
-	s.close(s.processes[1], d)
+	s.close(s.processes[1], patience)
+}
+
+// stopping makes a call that ends a process, and writes down when the first one began.
+func (s *scene) stopping(patience time.Duration, p *process, what string, call func(context.Context) error, began *time.Time) error {
+	s.mu.Lock()
+	if began.IsZero() {
+		*began = time.Now()
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	now := time.Now()
+	err := call(ctx)
+	s.note("process %d: %s is %v", p.number, what, err)
+	if took := time.Since(now); took > patience+slack {
+		s.fault("process %d: %s took %v, with %v to go", p.number, what, took, patience)
+	}
+	return err
 }
 
 func (s *scene) drain(p *process, patience time.Duration) {
-	p.mu.Lock()
-	p.drain = time.Now()
-	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	err := p.locks.Drain(ctx)
-	s.note("process %d: Drain is %v", p.number, err)
-	if err != nil {
+	if err := s.stopping(patience, p, "Drain", p.locks.Drain, &p.drain); err != nil {
 		return
 	}
 	s.mu.Lock()
@@ -115,56 +115,188 @@ func (s *scene) drain(p *process, patience time.Duration) {
 	}
 }
 
-// drained says when Drain was called.
-func (p *process) drained() (at time.Time, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.drain, !p.drain.IsZero()
-}
-
-func (p *process) isDraining() bool {
-	_, ok := p.drained()
-	return ok
-}
-
 func (s *scene) close(p *process, patience time.Duration) {
-	p.mu.Lock()
-	if p.closing.IsZero() {
-		p.closing = time.Now()
-	}
-	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	began := time.Now()
-	err := p.locks.Close(ctx)
-	s.note("process %d: Close is %v", p.number, err)
-	if took := time.Since(began); took > patience+slack {
-		s.fault("process %d: Close took %v, with %v to go", p.number, took, patience)
-	}
+	err := s.stopping(patience, p, "Close", p.locks.Close, &p.closing)
 	time.Sleep(time.Nanosecond) // for those who were answered to say so
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		for _, r := range s.waiting() {
-			if r.process == p && !r.began.After(began) && r.job.way != campaign { // whose work may go on after a loss
-				s.fault("%v is not answered, and Close is", r)
-			}
+	p.left = p.left || err != nil
+	for _, r := range s.waiting() {
+		if err == nil && r.process == p && !r.began.After(began) && r.job.way != campaign { // whose work may go on after a loss
+			s.fault("%v is not answered, and Close is", r)
 		}
-		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.left = true
 }
 
-// closed says when Close was called.
-func (p *process) closed() (at time.Time, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closing, !p.closing.IsZero()
+// What nobody has any more is given back within cleanedUp, where the link is in order; within
+// abandoned, if it was granted to a command that nobody waited for any more, and whose answer
+// nobody hears, or nobody but a driver that has gone local since.
+const (
+	cleanedUp = 300 * time.Millisecond
+	abandoned = time.Second
+)
+
+// audit looks for names that the server gives to a token which nobody has, and for places in
+// line at which nobody stands. It is called by one goroutine at a time.
+func (s *scene) audit() {
+	for _, p := range s.processes {
+		s.mu.Lock()
+		calm := s.calm(p, time.Now())
+		s.mu.Unlock()
+		if calm {
+			p.link.Deliver() // replies to those who wait come to be held back later
+		}
+	}
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, p := range s.parts {
+		h := p.holding
+		if h.request.job.bound == maxHeld && h.outermost() && h.over.IsZero() && h.lease.Err() == nil && now.After(h.since.Add(s.maxHold()+slack)) {
+			s.fault("%v stands since %v, and its MaxHold is %v", h.request, now.Sub(h.since), s.maxHold())
+		}
+		if s.look(p); p.Err() != nil && p.Context().Err() == nil {
+			s.fault("%v: %v, and its context stands", h.request, p.Err())
+		}
+	}
+	for _, x := range s.grants {
+		since, ok := s.orphaned(x)
+		if !ok {
+			continue
+		}
+		r, patience := x.request, 2*s.bound(x.request.job)
+		switch {
+		case !s.calm(x.process, x.last) && !s.calm(x.process, since.Add(-patience)): // what should have given it back may have been lost
+		case x.inLine && !s.calm(x.process, r.over.Add(-patience)): // and so may what should have left the queue before
+		case x.last.Sub(r.over) > max(s.ttl, r.job.ttl): // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
+		case now.Sub(since) > abandoned, now.Sub(since) > cleanedUp && !x.unheard && !r.local:
+			s.fault("%v: %q is taken by what it has left behind, %v ago", r, x.claim.Name, now.Sub(since))
+		}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.lineOf(name, now)
+	}
 }
 
-func (p *process) isClosing() bool {
-	_, ok := p.closed()
-	return ok
+// orphaned says since when nobody has had a token. The caller holds the mutex.
+func (s *scene) orphaned(x *grant) (since time.Time, ok bool) {
+	r := x.request
+	if r == nil || r.over.IsZero() || x.process.left || x.handoff != "" {
+		return since, false
+	}
+	verify := []driver.Claim{{Name: x.claim.Name, Token: x.claim.Token}}
+	if !x.until.After(time.Now()) || s.store.Renew(context.Background(), verify)[0] != nil {
+		return since, false
+	}
+	since = latest(x.last, r.over)
+	for _, q := range s.waiting() { // whose token it is, if it is in the same line
+		if q.process == x.process && q.wants(x.claim.Name) && q.job.line() == r.job.line() {
+			return since, false
+		}
+	}
+	for _, p := range s.parts {
+		if p.Token() != x.claim.Token {
+			continue
+		}
+		if h := p.holding; h.over.IsZero() || h.unsure || p.lost {
+			return since, false
+		}
+		since = latest(since, p.holding.over)
+	}
+	return since, true
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// line is what the job is like, among those of its process that want the same name: the same lines have one token.
+func (e *job) line() string {
+	switch {
+	case e.handoff != "":
+		return e.handoff
+	case e.kind == reader, e.kind == limited:
+		return fmt.Sprint(e.kind, e.limit)
+	default:
+		return fmt.Sprint(e.local)
+	}
+}
+
+// lineOf fails the test if somebody stands in line though nobody has asked for a while. The
+// caller holds the mutex.
+func (s *scene) lineOf(name string, now time.Time) {
+	var last time.Time
+	for _, r := range s.requests {
+		if r.wants(name) && r.over.IsZero() {
+			return
+		}
+		if r.wants(name) {
+			last = latest(last, r.over)
+		}
+	}
+	for _, p := range s.processes {
+		bound := cleanedUp
+		if !s.calm(p, last.Add(-abandoned)) { // a clean-up that was failing is tried again after a pause
+			bound = abandoned
+		}
+		cut := !p.closing.IsZero() && !s.calm(p, p.closing) // what it could not give back stays for its time
+		if now.Sub(last) <= bound || !s.calm(p, last) || cut {
+			return
+		}
+	}
+	info, _ := s.store.Inspect(context.Background(), name) // memory does not fail
+	for _, w := range info.Line {
+		if came := now.Add(-w.Waited); w.Alive && !came.After(last) && !s.cameLate(name, came) {
+			s.fault("somebody stands in line for %q since %v, and nobody wants it since %v", name, w.Waited, now.Sub(last))
+		}
+	}
+}
+
+// cameLate says whether a place may be that of a command which was executed more than a TTL after its call had ended.
+// Such a command may outlive its clean-up, as in audit. The caller holds the mutex.
+func (s *scene) cameLate(name string, came time.Time) bool {
+	return slices.ContainsFunc(s.requests, func(r *request) bool {
+		return r.wants(name) && !s.calm(r.process, came.Add(-1)) && came.Sub(r.over) > max(s.ttl, r.job.ttl)
+	})
+}
+
+// nothingIsLeft is called when everybody has given back what they had.
+func (s *scene) nothingIsLeft() {
+	for _, p := range s.processes {
+		s.heal(p)
+	}
+	time.Sleep(cleanedUp + slack)
+	s.audit()
+	time.Sleep(s.lifetime() + driver.PlaceLife(2*s.ttl))
+	synctest.Wait()
+	for _, name := range []string{"a", "b", "c"} {
+		info, err := s.store.Inspect(context.Background(), name)
+		if err != nil || info.Held || slices.ContainsFunc(info.Line, func(w inspect.WaiterInfo) bool { return w.Alive }) {
+			s.fault("%q is taken for ever: %+v, %v", name, info, err)
+		}
+		for i, p := range s.processes {
+			c := driver.Claim{Name: name, Token: fmt.Sprint("auditor ", i), TTL: s.ttl}
+			if _, err := p.fallback.Acquire(context.Background(), c); err != nil && !p.left {
+				s.fault("process %d: %q is taken for ever: %v", i, name, err)
+			}
+			_ = p.fallback.Release(context.Background(), c)
+		}
+	}
+	for _, p := range s.processes {
+		if left := p.locks.Remains(); len(left) > 0 && !p.left {
+			s.fault("process %d keeps %q", p.number, left)
+		}
+		s.close(p, time.Minute)
+	}
+	synctest.Wait()
+	for _, p := range s.processes {
+		if told := p.told.Load(); told != 0 && !p.left {
+			s.fault("process %d: its observer has heard of %d leases more than have ended", p.number, told)
+		}
+	}
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // leave lets time pass until so much trust is left in x, which nothing else renews.
@@ -23,12 +21,12 @@ func (b *bench) leave(x *core.Lease, left time.Duration) {
 	}
 }
 
-// renewed fails the test unless so many renewals were sent.
-func (b *bench) renewed(times int) {
+// nearlyOver is a lease that nothing renews, and of whose trust so much is left.
+func (b *bench) nearlyOver(left time.Duration, opts ...core.Option) *core.Lease {
 	b.Helper()
-	if n := b.link.Calls(lab.OpRenew); n != times {
-		b.Errorf("%d renewals, not %d", n, times)
-	}
+	x := b.acquire(b.locks, "name", append(opts, core.WithoutRenewal())...)
+	b.leave(x, left)
+	return x
 }
 
 // lostBecause fails the test unless err is a loss of the name, for the reason.
@@ -40,84 +38,62 @@ func (b *bench) lostBecause(err error, name string, want core.Reason) {
 	b.isNot(err, core.ErrUnavailable)
 }
 
-func TestConfirmIsFreeWhileMoreThanHalfOfTheTTLIsLeft(t *testing.T) {
+func TestConfirmWantsAThirdOfTheTTLAndRenewsBelowHalfOfIt(t *testing.T) {
 	t.Parallel()
-	for left, commands := range map[time.Duration]int{
-		ttl - drift:              0,
-		ttl/2 + time.Millisecond: 0,
-		ttl / 2:                  1,
-		ttl / 3:                  1,
-		time.Millisecond:         1,
-	} {
-		t.Run(left.String(), func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				x := b.acquire(b.locks, "name", core.WithoutRenewal())
-				b.leave(x, left)
-				b.ok(core.Confirm(x.Context()))
-				b.renewed(commands)
-			})
-		})
+	type row struct {
+		left time.Duration // when it is called
+		fate lab.Fate      // of a renewal
+		sent int
+		wait time.Duration
+		lost bool
 	}
+	each(t, map[string]row{
+		"all is left":              {ttl - drift, lab.Delivered, 0, 0, false},
+		"more than half":           {ttl/2 + time.Millisecond, lab.Delivered, 0, 0, false},
+		"half":                     {ttl / 2, lab.Delivered, 1, 0, false},
+		"a third":                  {ttl / 3, lab.Delivered, 1, 0, false},
+		"next to nothing":          {time.Millisecond, lab.Delivered, 1, 0, false},
+		"refused, enough":          {ttl / 2, lab.Refused, 1, 0, false},
+		"refused, a third":         {ttl / 3, lab.Refused, 1, 0, false},
+		"refused, less":            {ttl/3 - time.Millisecond, lab.Refused, 1, 0, true},
+		"no answer, enough in all": {ttl / 2, lab.RequestLost, 1, ttl / 8, false},
+		"no answer, less":          {ttl / 4, lab.RequestLost, 1, ttl / 16, true},
+		"reset, enough":            {ttl / 2, lab.ReplyReset, 1, 0, false}, // it was renewed, and nobody knows
+		"reset, less":              {ttl / 4, lab.ReplyReset, 1, 0, true},
+	}, func(b *bench, r row) {
+		x := b.nearlyOver(r.left)
+		until := x.ValidUntil()
+		b.link.All(r.fate, lab.OpRenew)
+		b.took(r.wait, 0, func() {
+			if err := core.Confirm(x.Context()); r.lost {
+				b.lostBecause(err, "name", core.ReasonUnreachable)
+			} else {
+				b.ok(err)
+			}
+		})
+		b.sent(r.sent, lab.OpRenew)
+		if moved := !x.ValidUntil().Equal(until); moved != (r.sent > 0 && r.fate == lab.Delivered) {
+			b.Errorf("trust has moved: %t", moved)
+		}
+		b.ok(x.Err()) // a refusal ends nothing
+		b.link.All(lab.Delivered)
+		b.ok(core.Confirm(x.Context()))
+		b.ok(x.Release(b.Context()))
+	})
 }
 
 func TestConfirmTrustsFromBeforeItsRequest(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		b.leave(x, ttl/3)
+		x := b.nearlyOver(ttl / 3)
 		b.link.Delay(300*time.Millisecond, 400*time.Millisecond)
 		asked := time.Now()
 		b.took(700*time.Millisecond, 0, func() { b.ok(core.Confirm(x.Context())) })
-		if want := asked.Add(ttl - drift); !x.ValidUntil().Equal(want) {
-			b.Errorf("valid until %s after the request, not %s", x.ValidUntil().Sub(asked), ttl-drift)
-		}
+		b.validFor(x, asked, ttl-drift)
 		b.took(ttl-drift-700*time.Millisecond, 0, func() { <-x.Context().Done() })
 		b.reason(x, core.ReasonExpired) // the watchdog stays off
-		b.renewed(1)
+		b.sent(1, lab.OpRenew)
 	})
-}
-
-func TestConfirmWantsAThirdOfTheTTLWhateverTheAnswer(t *testing.T) {
-	t.Parallel()
-	type row struct {
-		fate lab.Fate
-		left time.Duration // when it is called
-		wait time.Duration
-		lost bool
-	}
-	for what, r := range map[string]row{
-		"refused, enough":          {lab.Refused, ttl / 2, 0, false},
-		"refused, a third":         {lab.Refused, ttl / 3, 0, false},
-		"refused, less":            {lab.Refused, ttl/3 - time.Millisecond, 0, true},
-		"no answer, enough in all": {lab.RequestLost, ttl / 2, ttl / 8, false},
-		"no answer, less":          {lab.RequestLost, ttl / 4, ttl / 16, true},
-		"reset, enough":            {lab.ReplyReset, ttl / 2, 0, false}, // it was renewed, and nobody knows
-		"reset, less":              {lab.ReplyReset, ttl / 4, 0, true},
-	} {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				x := b.acquire(b.locks, "name", core.WithoutRenewal())
-				until := x.ValidUntil()
-				b.leave(x, r.left)
-				b.link.All(r.fate, lab.OpRenew)
-				b.took(r.wait, 0, func() {
-					if err := core.Confirm(x.Context()); r.lost {
-						b.lostBecause(err, "name", core.ReasonUnreachable)
-					} else {
-						b.ok(err)
-					}
-				})
-				b.renewed(1)
-				if !x.ValidUntil().Equal(until) {
-					b.Error("trust has moved without an answer")
-				}
-				b.ok(x.Err()) // a refusal ends nothing
-				b.link.All(lab.Delivered)
-				b.ok(core.Confirm(x.Context()))
-				b.ok(x.Release(b.Context()))
-			})
-		})
-	}
 }
 
 func TestConfirmFindsOutThatTheNameWasTaken(t *testing.T) {
@@ -127,75 +103,56 @@ func TestConfirmFindsOutThatTheNameWasTaken(t *testing.T) {
 		b.store.Lose("name") // an operator deletes it
 		y := b.acquire(b.other(), "name", core.WithTTL(time.Minute))
 		b.leave(x, ttl/2)
-		b.lostBecause(core.Confirm(x.Context()), "name", core.ReasonTaken)
-		b.reason(x, core.ReasonTaken)
-		b.lostBecause(core.Confirm(x.Context()), "name", core.ReasonTaken)
-		b.renewed(1)
+		for range 2 {
+			b.lostBecause(core.Confirm(x.Context()), "name", core.ReasonTaken)
+			b.reason(x, core.ReasonTaken)
+		}
+		b.sent(1, lab.OpRenew)
 		b.is(x.Release(b.Context()), core.ErrLost)
 		b.ok(y.Check(b.Context()))
 	})
 }
 
-func TestConfirmWithoutALeaseIsInvalid(t *testing.T) {
-	t.Parallel()
-	err := core.Confirm(t.Context())
-	if !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
-	}
-}
-
 func TestConfirmSendsNothingAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	ends := map[string]func(b *bench, x *core.Lease) error{
-		"release": func(b *bench, x *core.Lease) error {
-			b.ok(x.Release(b.Context()))
-			return core.ErrReleased
-		},
-		"expiry": func(_ *bench, x *core.Lease) error {
-			<-x.Context().Done()
-			return &core.LostError{Name: "name", Reason: core.ReasonExpired}
-		},
-		"max hold": func(b *bench, x *core.Lease) error {
-			<-x.Context().Done() // and the name is still taken
-			b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, core.WithWait(0)), core.ErrHeld)
-			return &core.LostError{Name: "name", Reason: core.ReasonMaxHold}
-		},
+	type row struct {
+		opts []core.Option
+		end  func(b *bench, x *core.Lease)
+		want error
 	}
-	for what, end := range ends {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				opts := []core.Option{core.WithoutRenewal()}
-				if what == "max hold" {
-					opts = append(opts, core.WithMaxHold(ttl*2/3))
-				}
-				x := b.acquire(b.locks, "name", opts...)
-				ctx := x.Context()
-				b.leave(x, ttl/2)
-				want := end(b, x)
-				for _, ctx := range []context.Context{ctx, context.WithoutCancel(ctx)} {
-					if err := core.Confirm(ctx); fmt.Sprint(err) != fmt.Sprint(want) {
-						b.Errorf("%v, not %v", err, want)
-					}
-				}
-				b.renewed(0)
-			})
-		})
-	}
+	expires := func(_ *bench, x *core.Lease) { <-x.Context().Done() }
+	each(t, map[string]row{
+		"release": {nil, func(b *bench, x *core.Lease) { b.ok(x.Release(b.Context())) }, core.ErrReleased},
+		"expiry":  {nil, expires, &core.LostError{Name: "name", Reason: core.ReasonExpired}},
+		"max hold": {[]core.Option{core.WithMaxHold(ttl * 2 / 3)}, func(b *bench, x *core.Lease) {
+			expires(b, x)
+			b.taken(b.locks, "name") // still
+		}, &core.LostError{Name: "name", Reason: core.ReasonMaxHold}},
+	}, func(b *bench, r row) {
+		x := b.nearlyOver(ttl/2, r.opts...)
+		ctx := x.Context()
+		r.end(b, x)
+		for _, ctx := range []context.Context{ctx, context.WithoutCancel(ctx)} {
+			if err := core.Confirm(ctx); fmt.Sprint(err) != fmt.Sprint(r.want) {
+				b.Errorf("%v, not %v", err, r.want)
+			}
+		}
+		b.sent(0, lab.OpRenew)
+		b.is(core.Confirm(b.Context()), core.ErrInvalid) // without a lease
+	})
 }
 
 func TestConfirmAfterCloseRenewsOnlyForWorkThatFinishesAllTheSame(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
+		x := b.nearlyOver(ttl / 2)
 		ctx := x.Context()
-		b.leave(x, ttl/2)
-		closed := make(chan error, 1)
-		go func() { closed <- b.locks.Close(b.Context()) }()
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		<-ctx.Done()
 		b.is(core.Confirm(ctx), core.ErrClosed)
-		b.renewed(0)
+		b.sent(0, lab.OpRenew)
 		b.ok(core.Confirm(context.WithoutCancel(ctx)))
-		b.renewed(1)
+		b.sent(1, lab.OpRenew)
 		b.ok(x.Release(b.Context()))
 		b.ok(<-closed)
 	})
@@ -205,23 +162,20 @@ func TestConfirmRenewsNothingThatCloseHasLeftToItsTTL(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		b.is(b.locks.Close(ctx), context.DeadlineExceeded)
+		b.is(b.locks.Close(b.in(time.Second)), context.DeadlineExceeded)
 		b.leave(x, ttl/3)
 		work := context.WithoutCancel(x.Context())
 		b.ok(core.Confirm(work))
 		time.Sleep(time.Millisecond)
 		b.is(core.Confirm(work), core.ErrLost)
-		b.renewed(0)
+		b.sent(0, lab.OpRenew)
 	})
 }
 
 func TestConfirmReturnsWhenItsContextEndsAndTheRenewalCounts(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		b.leave(x, ttl/3)
+		x := b.nearlyOver(ttl / 3)
 		b.link.Delay(0, time.Second/2)
 		why := errors.New("the caller has hung up")
 		ctx, cancel := context.WithTimeoutCause(x.Context(), 100*time.Millisecond, why)
@@ -229,11 +183,9 @@ func TestConfirmReturnsWhenItsContextEndsAndTheRenewalCounts(t *testing.T) {
 		asked := time.Now()
 		b.took(100*time.Millisecond, 0, func() { b.is(core.Confirm(ctx), why) })
 		b.took(0, 0, func() { b.is(core.Confirm(ctx), why) })
-		b.renewed(1)
+		b.sent(1, lab.OpRenew)
 		time.Sleep(time.Second)
-		if want := asked.Add(ttl - drift); !x.ValidUntil().Equal(want) {
-			b.Errorf("valid until %s after the request", x.ValidUntil().Sub(asked))
-		}
+		b.validFor(x, asked, ttl-drift)
 	})
 }
 
@@ -241,17 +193,15 @@ func TestConfirmLooksAtEveryLeaseThatTheWorkStandsUnder(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "outer", core.WithoutRenewal(), core.WithTTL(time.Second))
-		inner, err := b.locks.TryAcquire(outer.Context(), "inner")
-		b.ok(err)
-		twice, err := b.locks.TryAcquire(inner.Context(), "outer")
-		b.ok(err)
+		inner := b.lease(b.locks.TryAcquire(outer.Context(), "inner"))
+		twice := b.lease(b.locks.TryAcquire(inner.Context(), "outer"))
 		ctx := twice.Context()
 		b.leave(outer, time.Second/2)
 		b.ok(core.Confirm(ctx))
-		b.renewed(1) // once, although it is entered twice
+		b.sent(1, lab.OpRenew) // once, although it is entered twice
 		b.leave(outer, time.Second/4)
 		b.link.Next(lab.OpRenew, lab.Refused)
-		b.is(twice.Release(b.Context()), nil)
+		b.ok(twice.Release(b.Context()))
 		b.lostBecause(core.Confirm(inner.Context()), "outer", core.ReasonUnreachable)
 		b.leave(outer, 0)
 		b.ok(inner.Err())
@@ -263,46 +213,48 @@ func TestConfirmIsNotHeldToALeaseThatWasGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "outer")
-		inner, err := b.locks.TryAcquire(outer.Context(), "inner", core.WithoutRenewal())
-		b.ok(err)
+		inner := b.lease(b.locks.TryAcquire(outer.Context(), "inner", core.WithoutRenewal()))
 		b.ok(outer.Release(b.Context()))
 		b.leave(inner, ttl/2)
 		b.ok(core.Confirm(inner.Context()))
-		b.renewed(1)
+		b.sent(1, lab.OpRenew)
 	})
 }
 
-// confirming calls Confirm on a goroutine, and returns once it waits for an answer.
-func confirming(ctx context.Context) <-chan error {
-	result := make(chan error, 1)
-	go func() { result <- core.Confirm(ctx) }()
-	synctest.Wait()
-	return result
-}
-
-func TestTheReleaseAwaitsAConfirm(t *testing.T) {
+func TestTheReleaseAwaitsARenewal(t *testing.T) {
 	t.Parallel()
-	for _, fate := range []lab.Fate{lab.HeldBack, lab.ReplyHeldBack} {
-		virtual(t, func(b *bench) {
-			x := b.acquire(b.locks, "name", core.WithoutRenewal())
-			ctx := context.WithoutCancel(x.Context())
-			b.leave(x, ttl/2)
-			b.link.Next(lab.OpRenew, fate)
-			confirmed := confirming(ctx)
-			released := make(chan error, 1)
-			go func() { released <- x.Release(b.Context()) }()
-			synctest.Wait()
-			if n := b.link.Calls(lab.OpRelease); n != 0 {
-				b.Error("the release went out beside the renewal")
-			}
-			b.link.Deliver()
-			b.ok(<-released)
-			b.is(<-confirmed, core.ErrReleased)
-			b.is(core.Confirm(ctx), core.ErrReleased)
-			b.renewed(1)
-			b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-		})
+	type row struct {
+		fate lab.Fate
+		ask  func(b *bench) (*core.Lease, <-chan error) // it is under way
 	}
+	confirms := func(b *bench) (*core.Lease, <-chan error) {
+		x := b.nearlyOver(ttl / 2)
+		ctx := context.WithoutCancel(x.Context())
+		return x, b.begin(func() error { return core.Confirm(ctx) })
+	}
+	each(t, map[string]row{
+		"by Confirm, not executed yet": {lab.HeldBack, confirms},
+		"by Confirm, executed":         {lab.ReplyHeldBack, confirms},
+		"by the watchdog": {lab.HeldBack, func(b *bench) (*core.Lease, <-chan error) {
+			x := b.acquire(b.locks, "name")
+			b.eventually("a renewal is under way", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
+			return x, nil
+		}},
+	}, func(b *bench, r row) {
+		b.link.Next(lab.OpRenew, r.fate)
+		x, confirmed := r.ask(b)
+		ctx := context.WithoutCancel(x.Context())
+		released := b.begin(func() error { return x.Release(b.Context()) })
+		b.sent(0, lab.OpRelease) // beside the renewal
+		b.link.Deliver()
+		b.ok(<-released)
+		if confirmed != nil {
+			b.is(<-confirmed, core.ErrReleased)
+		}
+		b.is(core.Confirm(ctx), core.ErrReleased)
+		b.sent(1, lab.OpRenew)
+		b.free()
+	})
 }
 
 func TestConfirmWaitsForTheWatchdogsRenewalInsteadOfItsOwn(t *testing.T) {
@@ -311,35 +263,25 @@ func TestConfirmWaitsForTheWatchdogsRenewalInsteadOfItsOwn(t *testing.T) {
 		x := b.acquire(b.locks, "name", core.WithRenewEvery(ttl*2/3))
 		b.link.Next(lab.OpRenew, lab.HeldBack)
 		b.eventually("the watchdog renews", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
-		confirmed := confirming(x.Context())
+		confirmed := b.begin(func() error { return core.Confirm(x.Context()) })
 		time.Sleep(time.Second / 2)
 		b.link.Deliver()
 		b.ok(<-confirmed)
-		b.renewed(1)
+		b.sent(1, lab.OpRenew)
 	})
-}
-
-// slow is a backend that answers renewals, "yours" among them, after so long, whatever the
-// context says.
-type slow struct {
-	*memlock.Store
-	by time.Duration
-}
-
-func (s slow) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs := s.Store.Renew(ctx, claims)
-	time.Sleep(s.by)
-	return errs
 }
 
 func TestAnAnswerToConfirmAfterTrustEndedDoesNotRevive(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		locks, err := core.New(slow{memlock.New(), ttl / 2}) // as if the process had stood still
-		b.ok(err)
-		defer func() { b.ok(locks.Close(b.Context())) }()
-		x := b.acquire(locks, "name", core.WithoutRenewal())
-		b.leave(x, ttl/2)
+		slow := &hooked{Driver: b.store} // it answers late, whatever the context says, as if the process had stood still
+		slow.renew = func(ctx context.Context, claims []driver.Claim) []error {
+			errs := b.store.Renew(ctx, claims)
+			time.Sleep(ttl / 2)
+			return errs
+		}
+		b.locks = b.locker(slow)
+		x := b.nearlyOver(ttl / 2)
 		time.Sleep(time.Millisecond)
 		b.took(ttl/2-time.Millisecond, 0, func() {
 			b.lostBecause(core.Confirm(context.WithoutCancel(x.Context())), "name", core.ReasonExpired)

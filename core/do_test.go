@@ -20,26 +20,19 @@ func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 		if err := b.locks.Do(b.Context(), "name", func(context.Context) error { return errWork }); err != errWork { //nolint:errorlint // as it is
 			b.Errorf("%v", err)
 		}
-		for _, result := range []error{nil, errWork} {
+		loses := func(result func(ctx context.Context) error) error {
 			err := b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 				b.link.All(lab.Refused, lab.OpRenew)
 				<-ctx.Done()
-				b.is(context.Cause(ctx), core.ErrLost)
-				return result
+				return result(ctx)
 			})
-			b.is(err, core.ErrLost)
-			if result != nil {
-				b.is(err, result)
-			}
 			b.link.All(lab.Delivered)
 			time.Sleep(ttl)
+			return err
 		}
-		err := b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-			b.link.All(lab.Refused, lab.OpRenew)
-			<-ctx.Done()
-			return context.Cause(ctx)
-		})
-		if _, ok := err.(*core.LostError); !ok { //nolint:errorlint // the cause, once
+		b.is(loses(noWork), core.ErrLost)
+		b.is(loses(func(context.Context) error { return errWork }), core.ErrLost, errWork)
+		if err, ok := loses(context.Cause).(*core.LostError); !ok { //nolint:errorlint // the cause, once
 			b.Errorf("the work returned the cause, and Do returned %v", err)
 		}
 	})
@@ -50,11 +43,10 @@ func TestWhenTheCallerGoesTheNameStaysLockedUntilTheWorkReturns(t *testing.T) {
 	virtual(t, func(b *bench) {
 		other := b.other()
 		ctx, cancel := context.WithCancelCause(b.Context())
-		gone := errors.New("gone")
-		err := b.locks.Do(ctx, "name", func(work context.Context) error {
-			cancel(gone)
+		b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
+			cancel(errWork)
 			<-work.Done()
-			b.is(context.Cause(work), gone)
+			b.is(context.Cause(work), errWork)
 			x, ok := core.FromContext(work)
 			if !ok || x.Err() != nil || x.Context().Err() != nil {
 				b.Error("the lease ended with the caller")
@@ -64,58 +56,46 @@ func TestWhenTheCallerGoesTheNameStaysLockedUntilTheWorkReturns(t *testing.T) {
 				b.taken(other, "name")
 			}
 			return nil
-		})
-		b.ok(err)
-		b.ok(b.acquire(other, "name").Release(b.Context()))
+		}))
+		b.free()
 	})
 }
 
 func TestAPanicPassesThroughAfterTheRelease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		func() {
-			defer func() {
-				if v := recover(); v != "work" {
-					b.Errorf("recovered %v", v)
-				}
-				b.ok(b.acquire(b.other(), "name").Release(b.Context()))
-			}()
-			_ = b.locks.Do(b.Context(), "name", func(context.Context) error { panic("work") }, core.WithDedup(time.Hour))
-		}()
-		ran := false
-		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error { ran = true; return nil }, core.WithDedup(time.Hour)))
-		if !ran {
-			b.Error("work that panicked counts as done")
-		}
+		dedup := core.WithDedup(time.Hour)
+		b.panics("work", func() {
+			_ = b.locks.Do(b.Context(), "name", func(context.Context) error { panic("work") }, dedup)
+		})
+		b.free()
+		b.ok(b.locks.Do(b.Context(), "name", noWork, dedup)) // it does not count as done
 	})
 }
 
 func TestGoexitPassesThroughAfterTheRelease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		exited := make(chan bool)
 		go func() {
-			defer close(exited)
 			_ = b.locks.Do(b.Context(), "name", func(context.Context) error { runtime.Goexit(); return nil })
 			b.Error("Do returned")
 		}()
-		<-exited
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+		synctest.Wait()
+		b.free()
 	})
 }
 
 func TestAnUnconfirmedReleaseGoesToTheObserverOnly(t *testing.T) {
 	t.Parallel()
 	var unconfirmed []core.Event
-	o := observer{Unconfirmed: func(e core.Event) { unconfirmed = append(unconfirmed, e) }}
 	virtual(t, func(b *bench) {
 		b.link.All(lab.RequestLost, lab.OpRelease)
-		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, core.WithTemplate("n")))
+		b.ok(b.locks.Do(b.Context(), "name", noWork, core.WithTemplate("n")))
 		synctest.Wait()
 		if len(unconfirmed) != 1 || unconfirmed[0].Template != "n" || !errors.Is(unconfirmed[0].Err, core.ErrUnavailable) {
 			b.Errorf("%+v", unconfirmed)
 		}
-	}, observing(o))
+	}, observing(observer{Unconfirmed: func(e core.Event) { unconfirmed = append(unconfirmed, e) }}))
 }
 
 func TestDedupCompletesOnSuccessOnly(t *testing.T) {
@@ -157,16 +137,15 @@ func TestFinishEndsAsDoDoes(t *testing.T) {
 func TestDoValueReturnsTheValueBesideTheError(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		v, err := core.DoValue(b.Context(), b.locks, "name", func(context.Context) (int, error) { return 42, errWork })
-		b.is(err, errWork)
-		if v != 42 {
-			b.Errorf("value %d", v)
-		}
 		b.acquire(b.other(), "held")
-		v, err = core.DoValue(b.Context(), b.locks, "held", func(context.Context) (int, error) { return 42, nil }, core.WithWait(0))
-		b.is(err, core.ErrHeld)
-		if v != 0 {
-			b.Errorf("value %d of work that did not run", v)
+		for name, want := range map[string]struct {
+			value int
+			err   error
+		}{"name": {42, errWork}, "held": {0, core.ErrHeld}} {
+			v, err := core.DoValue(b.Context(), b.locks, name, func(context.Context) (int, error) { return 42, errWork }, core.WithWait(0))
+			if b.is(err, want.err); v != want.value {
+				b.Errorf("%s: value %d", name, v)
+			}
 		}
 	})
 }
@@ -174,27 +153,23 @@ func TestDoValueReturnsTheValueBesideTheError(t *testing.T) {
 func TestWrapLocksTheNameOfEachRequest(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		type request struct{ ID string }
-		key := func(_ context.Context, r request) (string, error) {
-			if r.ID == "" {
+		key := func(_ context.Context, id string) (string, error) {
+			if id == "" {
 				return "", errWork
 			}
-			return "order:" + r.ID, nil
+			return "order:" + id, nil
 		}
-		wrapped := core.Wrap(b.locks, key, func(ctx context.Context, r request) (string, error) {
+		wrapped := core.Wrap(b.locks, key, func(ctx context.Context, id string) (string, error) {
 			x, _ := core.FromContext(ctx)
-			return x.Name() + " " + r.ID, nil
+			return x.Name() + " " + id, nil
 		}, core.WithWait(0))
 		b.acquire(b.other(), "order:7")
-		v, err := wrapped(b.Context(), request{"42"})
-		b.ok(err)
-		if v != "order:42 42" {
+		v, err := wrapped(b.Context(), "42")
+		if b.ok(err); v != "order:42 42" {
 			b.Errorf("%q", v)
 		}
-		_, err = wrapped(b.Context(), request{"7"})
-		b.is(err, core.ErrHeld)
-		_, err = wrapped(b.Context(), request{})
-		b.is(err, errWork)
+		b.is(second(wrapped(b.Context(), "7")), core.ErrHeld)
+		b.is(second(wrapped(b.Context(), "")), errWork)
 	})
 }
 
@@ -209,14 +184,9 @@ func TestWrapPanicsAtConstructionOnly(t *testing.T) {
 			"nil function": func() { core.Wrap[int, int](b.locks, key, nil) },
 			"bad option":   func() { core.Wrap(b.locks, key, work, core.WithTTL(-1)) },
 		} {
-			func() {
-				defer func() {
-					if recover() == nil {
-						b.Errorf("%s: no panic", what)
-					}
-				}()
-				construct()
-			}()
+			if err := recovered(func() error { construct(); return errWork }); err == errWork { //nolint:errorlint // as it is
+				b.Errorf("%s: no panic", what)
+			}
 		}
 	})
 }

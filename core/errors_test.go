@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestAHolderIsNamedIfItHasALabel(t *testing.T) {
@@ -48,8 +47,7 @@ func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 
 		x := b.acquire(b.locks, "name")
 		want(core.KindHeld, second(b.locks.TryAcquire(b.Context(), "name")))
-		brief, end := context.WithTimeout(b.Context(), time.Second)
-		defer end()
+		brief := b.in(time.Second)
 		want(core.KindHeld, second(b.other().Acquire(brief, "name"))) // the end of a context is joined with what is known
 		synctest.Wait()                                               // it leaves its place in the background
 		b.ok(x.Release(b.Context()))
@@ -64,8 +62,7 @@ func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 		want(core.KindLost, x.Finish(b.Context(), core.ErrHeld)) // a loss comes before what the work has returned
 
 		b.link.All(lab.RequestLost)
-		soon, over := context.WithTimeout(b.Context(), time.Second)
-		defer over()
+		soon := b.in(time.Second)
 		want(core.KindEnded, second(b.locks.Acquire(soon, "silent")))
 		b.link.All(lab.Refused)
 		want(core.KindUnavailable, second(b.locks.TryAcquire(b.Context(), "name")))
@@ -77,33 +74,25 @@ func TestEveryErrorThatACallReturnsHasItsKind(t *testing.T) {
 func TestFenceForIsThatOfTheNameAndNeverZeroWithoutAnError(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		is := func(ctx context.Context, name string, want uint64) {
+		is := func(ctx context.Context, name string, want uint64, err error) {
 			b.Helper()
-			if fence, err := core.FenceFor(ctx, name); err != nil || fence != want {
-				b.Errorf("%d (%v), want %d", fence, err, want)
+			fence, got := core.FenceFor(ctx, name)
+			if b.is(got, err); fence != want {
+				b.Errorf("%d (%v), want %d", fence, got, want)
 			}
 		}
-		isNone := func(ctx context.Context, name string, want error) {
-			b.Helper()
-			fence, err := core.FenceFor(ctx, name)
-			if b.is(err, want); fence != 0 {
-				b.Errorf("fence %d beside %v", fence, err)
-			}
-		}
-		isNone(b.Context(), "name", core.ErrInvalid)
+		is(b.Context(), "name", 0, core.ErrInvalid)
 		outer := b.acquire(b.locks, "name")
-		isNone(outer.Context(), "other", core.ErrInvalid)
-		between, err := b.locks.TryAcquire(outer.Context(), "other")
-		b.ok(err)
-		is(between.Context(), "name", outer.Fence())
-		is(between.Context(), "other", between.Fence())
+		is(outer.Context(), "other", 0, core.ErrInvalid)
+		between := b.lease(b.locks.TryAcquire(outer.Context(), "other"))
+		is(between.Context(), "name", outer.Fence(), nil)
+		is(between.Context(), "other", between.Fence(), nil)
 		b.ok(outer.Release(b.Context()))
-		is(between.Context(), "name", outer.Fence()) // of what has ended too: its fence refuses what comes late
+		is(between.Context(), "name", outer.Fence(), nil) // of what has ended too: its fence refuses what comes late
 
 		again := b.acquire(b.locks, "name")
-		under, err := b.locks.TryAcquire(between.Context(), "third", core.WithLimit(2))
-		b.ok(err)
-		isNone(under.Context(), "third", core.ErrInvalid)
+		under := b.lease(b.locks.TryAcquire(between.Context(), "third", core.WithLimit(2)))
+		is(under.Context(), "third", 0, core.ErrInvalid)
 		if again.Fence() <= outer.Fence() {
 			b.Errorf("fence %d after %d", again.Fence(), outer.Fence())
 		}
@@ -113,27 +102,18 @@ func TestFenceForIsThatOfTheNameAndNeverZeroWithoutAnError(t *testing.T) {
 func TestRetryAfterIsExactOnlyWhereAReleaseLeftTheNameTaken(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		refused := func() *core.HeldError {
-			b.Helper()
-			_, err := b.other().TryAcquire(b.Context(), "name")
-			held, ok := errors.AsType[*core.HeldError](err)
-			if !ok {
-				b.Fatalf("%v is no HeldError", err)
-			}
-			return held
-		}
 		x := b.acquire(b.locks, "name", core.WithMinHold(5*time.Second))
-		if held := refused(); held.Exact || held.RetryAfter > time.Second {
+		if held := b.refused(b.other(), "name"); held.Exact || held.RetryAfter > time.Second {
 			b.Errorf("of a lease that stands: %+v", held)
 		}
 		time.Sleep(time.Second)
 		b.ok(x.Release(b.Context()))
-		held := refused()
+		held := b.refused(b.other(), "name")
 		if !held.Exact || held.RetryAfter < 3*time.Second || held.RetryAfter > 4*time.Second {
 			b.Errorf("after 1 s of 5 s: %+v", held)
 		}
 		time.Sleep(held.RetryAfter)
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+		b.free()
 	})
 }
 
@@ -154,29 +134,16 @@ func TestKindsPrintWords(t *testing.T) {
 	}
 }
 
-// unreleasing is a backend that knows why its releases are not answered.
-type unreleasing struct{ *memlock.Store }
-
-func (unreleasing) Release(context.Context, driver.Claim) error {
-	return driver.Because(context.DeadlineExceeded, "the pool is full")
-}
-
 // Whoever reads that a release was not answered is not sent to look at the address, if the backend knows better.
 func TestWhatABackendKnowsOfASilenceIsTold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		locks, err := core.New(unreleasing{memlock.New()}, core.WithTTL(time.Second))
-		if err != nil {
-			t.Fatal(err)
+	virtual(t, func(b *bench) {
+		full := &hooked{Driver: b.store, release: func(context.Context, driver.Claim) error {
+			return driver.Because(context.DeadlineExceeded, "the pool is full")
+		}}
+		err := b.acquire(b.locker(full), "name").Release(b.Context())
+		if b.says(err, core.ErrUnavailable, "the pool is full"); strings.Contains(err.Error(), "address") {
+			b.Error(err)
 		}
-		x, err := locks.Acquire(t.Context(), "name")
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = x.Release(t.Context())
-		if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "the pool is full") || strings.Contains(err.Error(), "address") {
-			t.Error(err)
-		}
-		_ = locks.Close(t.Context())
 	})
 }

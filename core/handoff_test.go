@@ -26,46 +26,32 @@ func (b *bench) detach(x *core.Lease) core.Handoff {
 	return handoff
 }
 
-func (b *bench) isFree(name string) {
-	b.Helper()
-	b.ok(b.acquire(b.other(), name).Release(b.Context()))
-}
-
 func TestADetachedLeaseGoesOnInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		other, third := b.other(), b.other()
+		other := b.other()
 		x := b.acquire(b.locks, "name", core.WithLabel("request"))
 		work := x.Context()
 		handoff := b.detach(x)
-		if handoff.Name() != "name" || !errors.Is(context.Cause(work), context.Canceled) {
-			b.Errorf("hand-off %v, context %v", handoff, context.Cause(work))
-		}
-		if !errors.Is(x.Err(), core.ErrReleased) {
-			b.Errorf("%v", x.Err())
-		}
+		b.is(context.Cause(work), context.Canceled)
+		b.is(x.Err(), core.ErrReleased)
 		b.ok(x.Release(b.Context())) // as if it had been released
 		renewals := b.link.Calls(lab.OpRenew)
 		time.Sleep(keep / 2)
-		for _, l := range []*core.Locker{b.locks, other, third} {
-			_, err := l.TryAcquire(b.Context(), "name")
-			held, ok := errors.AsType[*core.HeldError](err)
-			if !ok || held.Label != "request" || held.RetryAfter > time.Second {
-				b.Errorf("%v %+v", err, held)
+		for _, l := range []*core.Locker{b.locks, other, b.other()} {
+			if held := b.refused(l, "name"); held.Label != "request" || held.RetryAfter > time.Second {
+				b.Errorf("%+v", held)
 			}
 		}
-		y, err := other.Attach(b.Context(), handoff, core.WithWait(0))
-		b.ok(err)
+		y := b.lease(other.Attach(b.Context(), handoff, core.WithWait(0)))
 		if y.Fence() <= x.Fence() {
 			b.Errorf("fence %d after %d", y.Fence(), x.Fence())
 		}
 		time.Sleep(keep) // it is renewed, and the hand-off's time counts no more
 		b.ok(y.Check(b.Context()))
-		if n := b.link.Calls(lab.OpRenew); n != renewals {
-			b.Errorf("%d renewals of a detached lease", n-renewals)
-		}
+		b.sent(renewals, lab.OpRenew) // none of a detached lease
 		b.ok(y.Release(b.Context()))
-		b.isFree("name")
+		b.free()
 	})
 }
 
@@ -73,26 +59,15 @@ func TestDetachGivesNoTurnToThoseWhoWaitInTheProcess(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		waited := make(chan *core.Lease)
-		go func() {
-			y, err := b.locks.Acquire(b.Context(), "name")
-			if err != nil {
-				b.Error(err)
-			}
-			waited <- y
-		}()
-		synctest.Wait()
+		waiter := b.call(b.locks)
 		handoff := b.detach(x)
 		time.Sleep(keep / 2)
-		select {
-		case <-waited:
+		if waiter.ended() {
 			b.Fatal("a waiter got a name that is left for a hand-off")
-		default:
 		}
-		z, err := b.locks.Attach(b.Context(), handoff) // before those who wait, in the same process too
-		b.ok(err)
+		z := b.lease(b.locks.Attach(b.Context(), handoff)) // before those who wait, in the same process too
 		b.ok(z.Release(b.Context()))
-		y := <-waited
+		y := waiter.granted()
 		if y.Fence() <= z.Fence() {
 			b.Errorf("fence %d after %d", y.Fence(), z.Fence())
 		}
@@ -106,32 +81,25 @@ func TestADetachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name")
 			b.link.Next(lab.OpRelease, fate)
-			handoff := b.detach(x)
-			y, err := b.other().Attach(b.Context(), handoff, core.WithWait(0))
-			b.ok(err)
-			b.ok(y.Release(b.Context()))
+			b.gets(b.other().Attach(b.Context(), b.detach(x), core.WithWait(0)))
 		})
 	}
 }
 
 func TestADetachWithoutAnAnswerLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	for _, fate := range []lab.Fate{lab.ReplyLost, lab.Refused} {
+	for fate, want := range map[lab.Fate]error{lab.ReplyLost: context.DeadlineExceeded, lab.Refused: core.ErrUnavailable} {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name")
 			b.link.All(fate, lab.OpRelease)
-			ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
-			defer cancel()
-			handoff, err := x.Detach(ctx, keep)
-			if b.is(err, core.ErrUnavailable); fate == lab.ReplyLost {
-				b.is(err, context.DeadlineExceeded)
-			}
+			handoff, err := x.Detach(b.in(100*time.Millisecond), keep)
+			b.is(err, core.ErrUnavailable, want)
 			if handoff != (core.Handoff{}) {
 				b.Error("a hand-off")
 			}
 			b.link.Heal()
 			time.Sleep(ttl)
-			b.isFree("name")
+			b.free()
 		})
 	}
 }
@@ -140,51 +108,44 @@ func TestAnAttachThatFindsTheWorkDoneFreesTheName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		other, dedup := b.other(), []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("ship")}
-		b.ok(other.Do(b.Context(), "name", func(context.Context) error { return nil }, dedup...))
+		b.ok(other.Do(b.Context(), "name", noWork, dedup...))
 		handoff := b.detach(b.acquire(b.locks, "name"))
 		b.is(second(other.Attach(b.Context(), handoff, dedup...)), core.ErrDuplicate)
 		synctest.Wait()
-		b.isFree("name")
+		b.free()
 	})
 }
 
 func TestWhatCannotBeDetachedStands(t *testing.T) {
 	t.Parallel()
-	cases := []struct {
-		name string
+	type row struct {
 		keep time.Duration
 		opts []core.Option
-	}{
-		{"no time", 0, nil},
-		{"a negative time", -1, nil},
-		{"less than a millisecond", time.Microsecond, nil},
-		{"more than ten years", 11 * 365 * 24 * time.Hour, nil},
-		{"a reader", keep, []core.Option{core.WithShared()}},
-		{"a permit", keep, []core.Option{core.WithLimit(2)}},
-		{"a name that is kept anyhow", keep, []core.Option{core.WithMinHold(time.Millisecond)}},
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				x := b.acquire(b.locks, "name", c.opts...)
-				b.is(second(x.Detach(b.Context(), c.keep)), core.ErrInvalid)
-				b.is(x.HandOff(b.Context(), c.keep, func(context.Context, core.Handoff) error { panic("sent") }), core.ErrInvalid)
-				b.ok(x.Check(b.Context()))
-				b.ok(x.Release(b.Context()))
-				time.Sleep(time.Second)
-				b.isFree("name")
-			})
-		})
-	}
+	each(t, map[string]row{
+		"no time":                    {0, nil},
+		"a negative time":            {-1, nil},
+		"less than a millisecond":    {time.Microsecond, nil},
+		"more than ten years":        {11 * 365 * 24 * time.Hour, nil},
+		"a reader":                   {keep, []core.Option{core.WithShared()}},
+		"a permit":                   {keep, []core.Option{core.WithLimit(2)}},
+		"a name that is kept anyhow": {keep, []core.Option{core.WithMinHold(time.Millisecond)}},
+	}, func(b *bench, r row) {
+		x := b.acquire(b.locks, "name", r.opts...)
+		b.is(second(x.Detach(b.Context(), r.keep)), core.ErrInvalid)
+		b.is(x.HandOff(b.Context(), r.keep, func(context.Context, core.Handoff) error { panic("sent") }), core.ErrInvalid)
+		b.ok(x.Check(b.Context()))
+		b.ok(x.Release(b.Context()))
+		time.Sleep(time.Second)
+		b.free()
+	})
 }
 
 func TestDetachNeedsTheOnlyLeaseOfItsName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
+		inner := b.lease(b.locks.Acquire(x.Context(), "name"))
 		for _, lease := range []*core.Lease{x, inner} {
 			b.is(second(lease.Detach(b.Context(), keep)), core.ErrInvalid)
 			b.ok(lease.Err())
@@ -208,7 +169,7 @@ func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
 		x = b.acquire(b.locks, "name")
 		b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
 		b.is(second(x.Detach(b.Context(), keep)), core.ErrLost)
-		b.isFree("name")
+		b.free()
 
 		x = b.acquire(b.locks, "name")
 		b.detach(x)
@@ -227,21 +188,19 @@ func TestAHandoffIsForAnExclusiveLeaseOfItsName(t *testing.T) {
 		b.is(b.locks.DoAttached(b.Context(), core.Handoff{}, noWork), core.ErrInvalid)
 		b.is(b.locks.DoAttached(b.Context(), handoff, nil), core.ErrInvalid)
 		b.ok(b.locks.DoAttached(b.Context(), handoff, noWork))
-		b.isFree("name")
+		b.free()
 	})
 }
 
 func TestABackendWithoutHandoffsSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		plain, err := core.New(lacking{b.link, func(can *driver.Capabilities) { can.Detach = false }})
-		b.ok(err)
+		plain := b.locker(&hooked{Driver: b.link, can: func(can *driver.Capabilities) { can.Detach = false }})
 		x := b.acquire(plain, "name")
 		b.is(second(x.Detach(b.Context(), keep)), core.ErrInvalid)
 		b.ok(x.Release(b.Context()))
 		handoff := b.detach(b.acquire(b.locks, "other"))
 		b.is(second(plain.Attach(b.Context(), handoff)), core.ErrInvalid)
-		b.ok(plain.Close(b.Context()))
 	})
 }
 
@@ -279,23 +238,18 @@ func TestWhatCouldNotBeHandedOverIsFree(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		full := errors.New("the queue is full")
+		b.is(b.acquire(b.locks, "name").HandOff(b.Context(), keep, func(context.Context, core.Handoff) error { return full }), full)
+		b.free()
+
 		x := b.acquire(b.locks, "name")
-		b.is(x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error { return full }), full)
-		b.isFree("name")
-
-		x = b.acquire(b.locks, "name")
-		func() {
-			defer func() { _ = recover() }()
+		b.panics("send", func() {
 			_ = x.HandOff(b.Context(), keep, func(context.Context, core.Handoff) error { panic("send") })
-		}()
-		b.isFree("name")
+		})
+		b.free()
 
-		x = b.acquire(b.locks, "name") // somebody was quicker than the error
-		other := b.other()
-		var y *core.Lease
-		b.is(x.HandOff(b.Context(), keep, func(_ context.Context, handoff core.Handoff) (err error) {
-			y, err = other.Attach(b.Context(), handoff)
-			b.ok(err)
+		var y *core.Lease // of somebody who was quicker than the error
+		b.is(b.acquire(b.locks, "name").HandOff(b.Context(), keep, func(_ context.Context, handoff core.Handoff) error {
+			y = b.lease(b.other().Attach(b.Context(), handoff))
 			return full
 		}), full)
 		b.ok(y.Check(b.Context()))
@@ -304,7 +258,6 @@ func TestWhatCouldNotBeHandedOverIsFree(t *testing.T) {
 		x = b.acquire(b.locks, "name")
 		b.is(x.HandOff(b.Context(), keep, nil), core.ErrInvalid)
 		b.ok(x.Err())
-		b.ok(x.Release(b.Context()))
 	})
 }
 
@@ -323,7 +276,7 @@ func TestWhatIsHandedOverEndsWithTheRequest(t *testing.T) {
 		})
 		b.is(err, context.Canceled)
 		synctest.Wait()
-		b.isFree("name")
+		b.free()
 	})
 }
 
@@ -387,19 +340,15 @@ func TestAHandoffPrintsAsItsName(t *testing.T) {
 	virtual(t, func(b *bench) {
 		handoff := b.detach(b.acquire(b.locks, "name"))
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
-			for _, thing := range []any{handoff, &handoff} {
-				if got := fmt.Sprintf(verb, thing); got != `handoff("name")` {
-					b.Errorf("%s: %s", verb, got)
-				}
+			if got := fmt.Sprintf(verb+verb, handoff, &handoff); got != `handoff("name")handoff("name")` {
+				b.Errorf("%s: %s", verb, got)
 			}
 		}
 		var out strings.Builder
 		slog.New(slog.NewJSONHandler(&out, nil)).Info("it", "handoff", handoff)
-		if !strings.Contains(out.String(), `handoff(\"name\")`) {
-			b.Error(out.String())
-		}
-		if text, err := json.Marshal(map[string]any{"handoff": handoff}); err == nil {
-			b.Errorf("marshalled: %s", text)
+		text, err := json.Marshal(map[string]any{"handoff": handoff})
+		if !strings.Contains(out.String(), `handoff(\"name\")`) || err == nil {
+			b.Errorf("logged %s, marshalled %s", &out, text)
 		}
 	})
 }
@@ -425,30 +374,24 @@ func FuzzAHandoffIsReadAsWrittenOrNotAtAll(f *testing.F) {
 func TestDrainAndCloseAwaitAHandoffThatIsBeingSent(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		down := errors.New("the task queue is down")
-		send, done, stopped := make(chan struct{}), make(chan error, 1), make(chan struct{})
-		go func() {
-			done <- b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
+		down, send, sent := errors.New("the task queue is down"), make(chan struct{}), 0
+		done := b.begin(func() error {
+			return b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 				x, _ := core.FromContext(ctx)
 				return x.HandOff(ctx, time.Minute, func(context.Context, core.Handoff) error { <-send; return down })
 			})
-		}()
-		synctest.Wait()
-		sent := 0
-		go func() {
-			defer close(stopped)
+		})
+		stopped := b.begin(func() error {
 			b.ok(b.locks.Drain(b.Context()))
-			b.ok(b.locks.Close(b.Context()))
+			err := b.locks.Close(b.Context())
 			sent = b.commands()
-		}()
-		synctest.Wait()
+			return err
+		})
 		close(send)
 		b.is(<-done, down)
-		<-stopped
-		if n := b.commands() - sent; n > 0 {
-			b.Errorf("%d commands after Close", n)
-		}
-		b.free() // called back
+		b.ok(<-stopped)
+		b.sent(sent) // none after Close
+		b.free()     // called back
 	})
 }
 
@@ -456,8 +399,7 @@ func TestAnEventSaysThatADetachedNameStaysTaken(t *testing.T) {
 	t.Parallel()
 	var detached []bool
 	virtual(t, func(b *bench) {
-		_, err := b.acquire(b.locks, "name").Detach(b.Context(), keep)
-		b.ok(err)
+		b.detach(b.acquire(b.locks, "name"))
 		b.ok(b.acquire(b.locks, "another").Release(b.Context()))
 		synctest.Wait()
 		if !slices.Equal(detached, []bool{true, false}) {

@@ -2,7 +2,7 @@ package core_test
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +16,7 @@ func TestTrustCountsFromBeforeTheRequest(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.link.Delay(200*time.Millisecond, 300*time.Millisecond)
 		asked := time.Now()
-		x := b.acquire(b.locks, "name")
-		if want := asked.Add(ttl - drift); !x.ValidUntil().Equal(want) {
-			b.Errorf("valid until %s after the request, not %s", x.ValidUntil().Sub(asked), ttl-drift)
-		}
+		b.validFor(b.acquire(b.locks, "name"), asked, ttl-drift)
 	})
 }
 
@@ -30,9 +27,7 @@ func TestSlowRenewalDoesNotExtendTrust(t *testing.T) {
 		const late = 1200 * time.Millisecond
 		b.link.Delay(0, late)
 		time.Sleep(5250 * time.Millisecond) // one was asked for after 2.6 to 4 s, and answered
-		if n := b.link.Calls(lab.OpRenew); n != 1 {
-			b.Fatalf("%d renewals", n)
-		}
+		b.sent(1, lab.OpRenew)
 		latest := time.Now().Add(-late) // no reply that has come was asked for later
 		if until := x.ValidUntil(); until.After(latest.Add(ttl - drift)) {
 			b.Errorf("valid for %s", time.Until(until))
@@ -62,9 +57,7 @@ func TestTheContextEndsWhenTrustDoes(t *testing.T) {
 		b.took(ttl-drift, 0, func() { <-x.Context().Done() })
 		b.reason(x, core.ReasonExpired)
 		b.is(x.Release(b.Context()), core.ErrLost)
-		if n := b.link.Calls(lab.OpRelease) + b.link.Calls(lab.OpRenew); n != 0 {
-			b.Errorf("%d commands of a lease that is neither renewed nor held", n)
-		}
+		b.sent(0, lab.OpRelease, lab.OpRenew) // of a lease that is neither renewed nor held
 	})
 }
 
@@ -73,17 +66,16 @@ func TestTheWatchdogRenewsEveryPeriod(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
 		time.Sleep(100 * ttl)
-		b.ok(x.Err())
+		b.ok(x.Release(b.Context()))
 		if n := b.link.Calls(lab.OpRenew); n < 300 || n > 450 {
 			b.Errorf("%d renewals in 300 periods", n)
 		}
-		b.ok(x.Release(b.Context()))
 	})
 }
 
 func TestTheWatchdogIsSilentAfterTheEnd(t *testing.T) {
 	t.Parallel()
-	ends := map[string]func(b *bench){
+	each(t, map[string]func(b *bench){
 		"release": func(b *bench) { b.ok(b.acquire(b.locks, "name").Release(b.Context())) },
 		"complete": func(b *bench) {
 			b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
@@ -110,51 +102,15 @@ func TestTheWatchdogIsSilentAfterTheEnd(t *testing.T) {
 		},
 		"close that gave up": func(b *bench) {
 			b.acquire(b.locks, "name")
-			ctx, cancel := context.WithTimeout(b.Context(), ttl)
-			defer cancel()
-			b.is(b.locks.Close(ctx), context.DeadlineExceeded)
+			b.is(b.locks.Close(b.in(ttl)), context.DeadlineExceeded)
 		},
-	}
-	for what, end := range ends {
-		t.Run(what, func(t *testing.T) {
-			virtual(t, func(b *bench) {
-				end(b)
-				commands := func() (n int) {
-					for _, op := range []lab.Op{lab.OpAcquire, lab.OpRenew, lab.OpRelease} {
-						n += b.link.Calls(op)
-					}
-					return n
-				}
-				synctest.Wait()
-				before := commands()
-				time.Sleep(10 * ttl)
-				if n := commands() - before; n != 0 {
-					b.Errorf("%d commands afterwards", n)
-				}
-				x := b.acquire(b.other(), "name")
-				b.ok(x.Release(b.Context()))
-			})
-		})
-	}
-}
-
-func TestRenewalStopsBeforeTheRelease(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		b.link.Next(lab.OpRenew, lab.HeldBack)
-		b.eventually("a renewal is under way", func() bool { return b.link.Calls(lab.OpRenew) == 1 })
-		released := make(chan error, 1)
-		go func() { released <- x.Release(b.Context()) }()
+	}, func(b *bench, end func(b *bench)) {
+		end(b)
 		synctest.Wait()
-		if n := b.link.Calls(lab.OpRelease); n != 0 {
-			b.Error("the release went out beside the renewal")
-		}
-		b.link.Deliver()
-		b.ok(<-released)
-		if n := b.link.Calls(lab.OpRenew); n != 1 {
-			b.Errorf("%d renewals", n)
-		}
+		before := b.commands()
+		time.Sleep(10 * ttl)
+		b.sent(before)
+		b.free()
 	})
 }
 
@@ -162,14 +118,7 @@ func TestDeafWorkKeepsTheNameOneMoreTTLAtMost(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithMaxHold(time.Minute))
-		b.took(time.Minute, ttl+time.Second, func() {
-			y, err := b.other().Acquire(b.Context(), "name")
-			b.ok(err)
-			if x.Err() == nil {
-				b.Error("two holders")
-			}
-			b.ok(y.Release(b.Context()))
-		})
+		b.took(time.Minute, ttl+time.Second, func() { b.gets(b.other().Acquire(b.Context(), "name")) })
 		b.reason(x, core.ReasonMaxHold)
 	})
 }
@@ -179,23 +128,20 @@ func TestTheContextKeepsValuesAndNothingElse(t *testing.T) {
 	virtual(t, func(b *bench) {
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(b.Context(), key{}, "value"), time.Minute)
-		x, err := b.locks.Acquire(ctx, "name")
-		b.ok(err)
+		x := b.lease(b.locks.Acquire(ctx, "name"))
+		work := x.Context()
 		cancel()
-		if x.Context().Err() != nil || x.Context().Value(key{}) != "value" {
-			b.Errorf("%v, %v", x.Context().Err(), x.Context().Value(key{}))
+		_, ends := work.Deadline()
+		if work.Err() != nil || work.Value(key{}) != "value" || ends {
+			b.Errorf("%v, %v, deadline %t", work.Err(), work.Value(key{}), ends)
 		}
-		if _, ok := x.Context().Deadline(); ok {
-			b.Error("a deadline came along")
-		}
-		got, ok := core.FromContext(context.WithValue(x.Context(), key{}, 1))
-		if fence, _ := core.FenceFor(x.Context(), x.Name()); !ok || got != x || fence != x.Fence() || fence == 0 {
+		got, ok := core.FromContext(context.WithValue(work, key{}, 1))
+		if fence, _ := core.FenceFor(work, x.Name()); !ok || got != x || fence != x.Fence() || fence == 0 {
 			b.Errorf("the context does not know its lease: %v, fence %d", got, fence)
 		}
 		b.ok(x.Release(b.Context()))
-		if cause := context.Cause(x.Context()); !errors.Is(cause, context.Canceled) || errors.Is(cause, core.ErrLost) {
-			b.Errorf("cause after release: %v", cause)
-		}
+		b.is(context.Cause(work), context.Canceled)
+		b.isNot(context.Cause(work), core.ErrLost)
 		if _, ok := core.FromContext(b.Context()); ok {
 			b.Error("a lease out of nowhere")
 		}
@@ -205,9 +151,8 @@ func TestTheContextKeepsValuesAndNothingElse(t *testing.T) {
 func TestCompleteWithoutDedupReleasesAndSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name")
-		b.is(x.Complete(b.Context()), core.ErrInvalid)
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+		b.is(b.acquire(b.locks, "name").Complete(b.Context()), core.ErrInvalid)
+		b.free()
 	})
 }
 
@@ -216,16 +161,12 @@ func TestConcurrentReleasesGetOneResult(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
 		b.link.Delay(time.Millisecond, time.Millisecond)
-		results := make(chan error, 10)
+		var all sync.WaitGroup
 		for range 10 {
-			go func() { results <- x.Release(b.Context()) }()
+			all.Go(func() { b.ok(x.Release(b.Context())) })
 		}
-		for range 10 {
-			b.ok(<-results)
-		}
-		if n := b.link.Calls(lab.OpRelease); n != 1 {
-			b.Errorf("%d releases", n)
-		}
+		all.Wait()
+		b.sent(1, lab.OpRelease)
 	})
 }
 
@@ -237,11 +178,7 @@ func TestReleaseOfWhatSomebodyTookIsLost(t *testing.T) {
 			b.store.Lose("name") // an operator deletes it
 			y := b.acquire(b.other(), "name")
 			for range 2 {
-				err := x.Release(b.Context())
-				if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != core.ReasonTaken {
-					b.Errorf("%v, not a loss", err)
-				}
-				b.isNot(err, core.ErrUnavailable)
+				b.lostBecause(x.Release(b.Context()), "name", core.ReasonTaken)
 			}
 			b.ok(y.Check(b.Context()))
 			b.ok(y.Release(b.Context()))
@@ -252,16 +189,22 @@ func TestReleaseOfWhatSomebodyTookIsLost(t *testing.T) {
 
 func TestNotTheOwnerAfterAnUnknownReleaseIsSuccessOnlyWhileTrustStands(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		time.Sleep(ttl - drift - 10*time.Millisecond) // trust ends soon
-		b.link.Next(lab.OpRelease, lab.ReplyLost)
+	type row struct {
+		left, reply time.Duration // of trust, and the way back
+		fate        lab.Fate      // of the first release
+		sent        int
+	}
+	each(t, map[string]row{
+		"the second one is not sent":            {10 * time.Millisecond, 0, lab.ReplyLost, 1},
+		"its answer comes when trust has ended": {30 * time.Millisecond, 100 * time.Millisecond, lab.ReplyReset, 2},
+	}, func(b *bench, r row) {
+		x := b.nearlyOver(r.left)
+		b.link.Next(lab.OpRelease, r.fate)
+		b.link.Delay(0, r.reply)
 		err := x.Release(b.Context())
 		b.is(err, core.ErrUnavailable)
 		b.isNot(err, core.ErrLost)
-		if n := b.link.Calls(lab.OpRelease); n != 1 {
-			b.Errorf("%d releases: one went out after trust had ended", n)
-		}
+		b.sent(r.sent, lab.OpRelease)
 	})
 }
 
@@ -274,26 +217,8 @@ func TestWhatSomebodyTookIsLostWithinOneRenewalAndLeftAlone(t *testing.T) {
 		b.took(period/2, period, func() { <-x.Context().Done() })
 		b.reason(x, core.ReasonTaken)
 		b.is(x.Release(b.Context()), core.ErrLost)
-		if n := b.link.Calls(lab.OpRelease); n != 0 {
-			b.Errorf("%d releases of what was lost", n)
-		}
+		b.sent(0, lab.OpRelease)
 		b.ok(y.Check(b.Context()))
-	})
-}
-
-func TestNotTheOwnerThatArrivesAfterTrustEndedProvesNothing(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithoutRenewal())
-		time.Sleep(time.Until(x.ValidUntil()) - 30*time.Millisecond)
-		b.link.Next(lab.OpRelease, lab.ReplyReset)
-		b.link.Delay(0, 100*time.Millisecond)
-		err := x.Release(b.Context())
-		if n := b.link.Calls(lab.OpRelease); n != 2 {
-			b.Fatalf("%d releases", n)
-		}
-		b.is(err, core.ErrUnavailable)
-		b.isNot(err, core.ErrLost)
 	})
 }
 
@@ -306,11 +231,8 @@ func TestAClockThatIsOnePercentSlowTrustsNothingAfterTheServersExpiry(t *testing
 			asked := time.Now()
 			x := b.acquire(b.locks, "name", core.WithTTL(ttl), core.WithMaxHold(0))
 			trusted := float64(x.ValidUntil().Sub(asked)) / slow // by the server's clock
-			if trusted >= float64(ttl) {
+			if trusted >= float64(ttl) || trusted < float64(ttl)*0.95 {
 				b.Errorf("TTL %v: trusted for %v of the server's time", ttl, time.Duration(trusted))
-			}
-			if trusted < float64(ttl)*0.95 {
-				b.Errorf("TTL %v: trusted for %v of the server's time only", ttl, time.Duration(trusted))
 			}
 			b.ok(x.Release(b.Context()))
 		})

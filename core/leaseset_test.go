@@ -2,10 +2,8 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,13 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func (b *bench) all(l *core.Locker, names ...string) *core.LeaseSet {
 	b.Helper()
-	x, err := l.AcquireAll(b.Context(), names, core.WithWait(0))
-	b.ok(err)
+	x := b.set(l.AcquireAll(b.Context(), names, core.WithWait(0)))
 	return x
 }
 
@@ -27,42 +23,25 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "c", "a", "b", "a", "c")
-		if n := b.link.Calls(lab.OpAcquire); n != 3 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(3, lab.OpAcquire)
 		if !slices.Equal(x.Names(), []string{"a", "b", "c"}) || x.Lease("a").Name() != "a" || x.Lease("z") != nil {
 			b.Errorf("%q", x.Names())
-		}
-		if a, c := x.Lease("a").Fence(), x.Lease("b").Fence(); a == 0 || a >= c { // minted in order
-			b.Errorf("fences %d, %d", a, c)
 		}
 		if text := fmt.Sprintf("%+v", x); text != `leases(["a" "b" "c"])` {
 			b.Error(text)
 		}
+		last := uint64(0)
 		for _, name := range x.Names() {
-			if f, err := core.FenceFor(x.Context(), name); err != nil || f != x.Lease(name).Fence() {
-				b.Errorf("the context says fence %d of %q, %v", f, name, err)
+			f, err := core.FenceFor(x.Context(), name)
+			if err != nil || f != x.Lease(name).Fence() || f <= last { // minted in order
+				b.Errorf("the context says fence %d of %q, after %d, %v", f, name, last, err)
 			}
+			last = f
 		}
 		b.ok(x.Release(b.Context()))
 		b.ok(x.Release(b.Context()))
 		b.is(context.Cause(x.Context()), context.Canceled)
-		if n := b.link.Calls(lab.OpRelease); n != 3 {
-			b.Errorf("%d releases", n)
-		}
-	})
-}
-
-func TestNoNamesAndImpossibleOnesAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		for _, names := range [][]string{nil, {}, {"a", ""}, {"a", "{"}, {"a", strings.Repeat("x", 201)}} {
-			b.is(second(b.locks.AcquireAll(b.Context(), names)), core.ErrInvalid)
-		}
-		b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithTTL(1))), core.ErrInvalid)
-		if n := b.link.Calls(lab.OpAcquire); n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(3, lab.OpRelease)
 	})
 }
 
@@ -70,16 +49,10 @@ func TestALossOfOneOfSeveralNamesIsALossOfTheLease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "a", "b", "c")
-		b.ok(b.store.Release(b.Context(), b.link.LastClaim())) // an operator deletes c
+		b.store.Lose("c") // an operator deletes it
 		<-x.Context().Done()
-		for _, err := range []error{x.Err(), context.Cause(x.Context()), core.Confirm(x.Context())} {
-			if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Name != "c" || lost.Reason != core.ReasonTaken {
-				b.Errorf("%v", err)
-			}
-		}
-		b.is(x.Release(b.Context()), core.ErrLost)
-		if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonTaken {
-			b.Errorf("%v", lost)
+		for _, err := range []error{x.Err(), context.Cause(x.Context()), core.Confirm(x.Context()), x.Release(b.Context()), x.Err()} {
+			b.lostBecause(err, "c", core.ReasonTaken)
 		}
 		b.ok(b.all(b.other(), "a", "b", "c").Release(b.Context())) // the others were given back
 	})
@@ -88,13 +61,9 @@ func TestALossOfOneOfSeveralNamesIsALossOfTheLease(t *testing.T) {
 func TestASetIsStoppedOnceItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		s, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithMaxHold(time.Second))
-		b.ok(err)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if lost, ok := errors.AsType[*core.LostError](context.Cause(s.Context())); !ok || lost.Reason != core.ReasonMaxHold {
-			b.Error(context.Cause(s.Context()))
-		}
+		s := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithMaxHold(time.Second)))
+		b.took(time.Second, 0, func() { <-s.Context().Done() })
+		b.lostBecause(context.Cause(s.Context()), "a", core.ReasonMaxHold)
 		b.is(s.Release(b.Context()), core.ErrLost)
 	})
 }
@@ -102,8 +71,7 @@ func TestASetIsStoppedOnceItsTimeIsOver(t *testing.T) {
 func TestASetOfWhichOneIsReleasedIsReleased(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		s, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"})
-		b.ok(err)
+		s := b.all(b.locks, "a", "b")
 		b.ok(s.Lease("a").Release(b.Context()))
 		b.is(s.Err(), core.ErrReleased)
 		b.ok(s.Release(b.Context()))
@@ -115,22 +83,15 @@ func TestTheNameWithTheLeastTimeCounts(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.link.Delay(500*time.Millisecond, 0)
 		began := time.Now()
-		x, err := b.locks.AcquireAll(b.Context(), []string{"a", "b", "c"}, core.WithoutRenewal())
-		b.ok(err)
+		x := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b", "c"}, core.WithoutRenewal()))
 		b.link.Heal()
-		if until := began.Add(1500*time.Millisecond + ttl - drift); !x.ValidUntil().Equal(until) {
-			b.Errorf("valid until %s, not %s", x.ValidUntil(), until)
-		}
+		b.validFor(x, began, 1500*time.Millisecond+ttl-drift)
 		time.Sleep(ttl * 6 / 10)
 		b.ok(core.Confirm(x.Context())) // which renews all of them
-		if left := time.Until(x.ValidUntil()); left != ttl-drift {
-			b.Errorf("%s left", left)
-		}
+		b.validFor(x, time.Now(), ttl-drift)
 		b.link.All(lab.Refused)
 		time.Sleep(ttl * 9 / 10)
-		if lost, ok := errors.AsType[*core.LostError](core.Confirm(x.Context())); !ok || lost.Reason != core.ReasonUnreachable {
-			b.Errorf("%v", lost)
-		}
+		b.lostBecause(core.Confirm(x.Context()), "c", core.ReasonUnreachable)
 		b.link.Heal()
 		b.ok(x.Release(b.Context()))
 	})
@@ -140,17 +101,16 @@ func TestANameLostWhileOthersAreWaitedForBeginsTheRoundAnew(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		tokens := make(map[string]bool)
-		locks, err := core.New(spied{b.store, func(c driver.Claim) {
+		locks := b.locker(&hooked{Driver: b.store, acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Name == "a" {
 				tokens[c.Token] = true
 			}
+			return b.store.Acquire(ctx, c)
 		}}, core.WithoutRenewal()) // so that a expires
-		b.ok(err)
 		held := b.acquire(b.other(), "b")
 		time.AfterFunc(28*time.Second, func() { _ = held.Release(context.Background()) })
 		b.took(28*time.Second, 2*time.Second, func() {
-			x, err := locks.AcquireAll(b.Context(), []string{"a", "b"})
-			b.ok(err)
+			x := b.set(locks.AcquireAll(b.Context(), []string{"a", "b"}))
 			if left := time.Until(x.ValidUntil()); left < ttl/3 {
 				b.Errorf("%s left", left)
 			}
@@ -159,24 +119,11 @@ func TestANameLostWhileOthersAreWaitedForBeginsTheRoundAnew(t *testing.T) {
 		if len(tokens) != 1 { // until the set is whole, each is renewed
 			b.Errorf("%d tokens", len(tokens))
 		}
-		held = b.acquire(b.other(), "b")
+		b.acquire(b.other(), "b")
 		b.took(15*time.Second, 0, func() {
 			b.is(second(locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithWait(15*time.Second))), core.ErrHeld)
 		})
-		b.ok(held.Release(b.Context()))
-		b.ok(locks.Close(b.Context()))
 	})
-}
-
-// spied is a backend that tells of each claim.
-type spied struct {
-	*memlock.Store
-	see func(driver.Claim)
-}
-
-func (s spied) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	s.see(c)
-	return s.Store.Acquire(ctx, c)
 }
 
 func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
@@ -193,18 +140,14 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 		})
 		time.AfterFunc(3*time.Second, func() { _ = theirs.Release(context.Background()) })
 		b.took(3*time.Second, 0, func() {
-			x, err := b.locks.AcquireAll(ctx, []string{"z", "b", "n"}) // b is free
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.gets(b.locks.AcquireAll(ctx, []string{"z", "b", "n"})) // b is free
 		})
 		b.ok(inside.Release(b.Context()))
 		synctest.Wait() // theirs are all released
 		smaller := b.acquire(other, "a")
 		time.AfterFunc(time.Second, func() { _ = smaller.Release(context.Background()) })
 		b.took(time.Second, 0, func() { // what was given back does not count
-			x, err := b.locks.AcquireAll(context.WithoutCancel(ctx), []string{"a", "b"})
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.gets(b.locks.AcquireAll(context.WithoutCancel(ctx), []string{"a", "b"}))
 		})
 	})
 }
@@ -214,35 +157,20 @@ func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "a", "b", "c")
 		for _, name := range x.Names() {
-			y, err := b.locks.TryAcquire(x.Context(), name)
-			b.ok(err)
+			y := b.lease(b.locks.TryAcquire(x.Context(), name))
 			if y.Fence() != x.Lease(name).Fence() {
 				b.Errorf("%q: fence %d", name, y.Fence())
 			}
 			b.ok(y.Release(b.Context()))
 		}
-		inner, err := b.locks.AcquireAll(x.Context(), []string{"c", "b"})
-		b.ok(err)
-		sibling := make(chan error, 1)
-		go func() { // siblings exclude each other, and queue
-			y, err := b.locks.AcquireAll(x.Context(), []string{"b", "c"})
-			if err == nil {
-				err = y.Release(b.Context())
-			}
-			sibling <- err
-		}()
-		synctest.Wait()
-		select {
-		case err := <-sibling:
-			b.Errorf("beside its sibling: %v", err)
-		default:
+		inner := b.set(b.locks.AcquireAll(x.Context(), []string{"c", "b"}))
+		sibling := b.begin(func() error { return b.locks.DoAll(x.Context(), []string{"b", "c"}, noWork) }) // siblings exclude each other, and queue
+		if len(sibling) > 0 {
+			b.Errorf("beside its sibling: %v", <-sibling)
 		}
 		b.ok(inner.Release(b.Context()))
 		b.ok(<-sibling)
-		if n := b.link.Calls(lab.OpAcquire) + b.link.Calls(lab.OpRelease); n != 3 {
-			b.Errorf("%d commands", n)
-		}
-		b.ok(x.Err())
+		b.sent(3)
 		b.ok(x.Release(b.Context()))
 	})
 }
@@ -253,13 +181,9 @@ func TestAReentryThatIsNearlyOverIsNotTakenAnewForEver(t *testing.T) {
 		x := b.acquire(b.locks, "b", core.WithoutRenewal())
 		time.Sleep(ttl * 7 / 10)
 		sent := b.commands()
-		y, err := b.locks.AcquireAll(x.Context(), []string{"a", "b"})
-		b.ok(err)
-		if n := b.commands() - sent; n != 1 {
-			b.Errorf("%d commands", n)
-		}
+		y := b.set(b.locks.AcquireAll(x.Context(), []string{"a", "b"}))
+		b.sent(sent + 1)
 		b.ok(y.Release(b.Context()))
-		b.ok(x.Release(b.Context()))
 	})
 }
 
@@ -267,27 +191,23 @@ func TestTheLossOfALeaseAroundEndsTheWaitForSeveralNames(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "b", core.WithoutRenewal())
-		theirs := b.acquire(b.other(), "c")
+		b.acquire(b.other(), "c")
 		b.took(ttl-drift, 0, func() {
-			_, err := b.locks.AcquireAll(x.Context(), []string{"c", "d"})
-			b.is(err, context.Canceled, core.ErrHeld)
+			b.is(second(b.locks.AcquireAll(x.Context(), []string{"c", "d"})), context.Canceled, core.ErrHeld)
 		})
-		b.ok(theirs.Release(b.Context()))
 	})
 }
 
 func TestTheEndOfTheCallerLeavesNoNameBehind(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		held := b.acquire(b.other(), "b")
-		ctx, cancel := context.WithTimeout(b.Context(), 3*time.Second)
-		defer cancel()
+		b.acquire(b.other(), "b")
+		ctx := b.in(3 * time.Second)
 		b.took(3*time.Second, 0, func() {
-			_, err := b.locks.AcquireAll(ctx, []string{"a", "b"}, core.WithMinHold(minHold))
+			err := second(b.locks.AcquireAll(ctx, []string{"a", "b"}, core.WithMinHold(minHold)))
 			b.is(err, context.DeadlineExceeded, core.ErrHeld)
 		})
-		b.ok(b.acquire(b.other(), "a").Release(b.Context()))
-		b.ok(held.Release(b.Context()))
+		b.acquire(b.other(), "a")
 	})
 }
 
@@ -295,17 +215,55 @@ func TestCompletedWorkOnSeveralNamesIsDoneForThoseInTheirOrder(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		dedup := core.WithDedup(time.Hour)
-		x, err := b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup)
-		b.ok(err)
+		x := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup))
 		b.ok(x.Finish(b.Context(), nil))
 		b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup)), core.ErrDuplicate)
 		for _, names := range [][]string{{"b", "a"}, {"0", "b"}, {"a", "c"}} {
-			x, err := b.locks.AcquireAll(b.Context(), names, dedup)
-			b.ok(err)
-			b.ok(x.Release(b.Context()))
+			b.gets(b.locks.AcquireAll(b.Context(), names, dedup))
 		}
 		y := b.all(b.locks, "a", "b")
 		b.is(y.Complete(b.Context()), core.ErrInvalid)
 		b.ok(b.all(b.locks, "a", "b").Release(b.Context()))
+	})
+}
+
+var pair = []string{"b", "a"}
+
+func (b *bench) pairIsFree() {
+	b.Helper()
+	b.ok(b.all(b.other(), pair...).Release(b.Context()))
+}
+
+func TestDoAllHoldsAllNamesWhileItsWorkRuns(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.is(b.locks.DoAll(b.Context(), pair, nil), core.ErrInvalid)
+		b.is(b.locks.DoAll(b.Context(), nil, noWork), core.ErrInvalid)
+		b.is(b.locks.DoAll(b.Context(), pair, func(ctx context.Context) error {
+			for _, name := range pair {
+				b.taken(b.other(), name)
+				if _, err := core.FenceFor(ctx, name); err != nil {
+					b.Error(err)
+				}
+			}
+			b.ok(core.Confirm(ctx))
+			return errWork
+		}), errWork)
+		b.pairIsFree()
+	})
+}
+
+func TestCompleteOfASetMarksTheWorkOnAllItsNames(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		dedup := core.WithDedup(time.Hour)
+		s := b.set(b.locks.AcquireAll(b.Context(), pair, dedup))
+		b.ok(s.Complete(b.Context()))
+		b.is(s.Err(), core.ErrReleased)
+		b.ok(s.Complete(b.Context())) // as before
+		b.is(b.locks.DoAll(b.Context(), pair, noWork, dedup), core.ErrDuplicate)
+		for _, name := range pair { // that is other work
+			b.ok(b.locks.Do(b.Context(), name, noWork, dedup))
+		}
 	})
 }

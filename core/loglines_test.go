@@ -63,8 +63,7 @@ func TestNormalOperationIsNoLine(t *testing.T) {
 		b.taken(other, "name")
 		b.taken(b.locks, "name")
 		b.is(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
+		ctx := b.in(time.Second)
 		b.is(second(b.locks.Acquire(ctx, "name")), core.ErrHeld, context.DeadlineExceeded)
 		b.ok(b.locks.Do(x.Context(), "name", noWork))
 		time.Sleep(time.Minute) // it is renewed
@@ -79,7 +78,7 @@ func TestNormalOperationIsNoLine(t *testing.T) {
 		b.is(second(b.locks.TryAcquire(b.Context(), "three")), core.ErrUnavailable) // this process is full
 		b.ok(errors.Join(one.Release(b.Context()), two.Release(b.Context())))
 		b.link.Delay(time.Second, 0)
-		b.is(second(b.locks.Acquire(deadlineIn(b, time.Millisecond), "name")), context.DeadlineExceeded) // and does not await the answer
+		b.is(second(b.locks.Acquire(b.in(time.Millisecond), "name")), context.DeadlineExceeded) // and does not await the answer
 		b.link.Heal()
 		b.ok(b.locks.Close(b.Context()))
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrClosed)
@@ -178,23 +177,19 @@ func (h mute) WithGroup(string) slog.Handler             { return h }
 func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 	t.Parallel()
 	for how, fail := range map[string]func(){"panic": func() { panic("log") }, "Goexit": runtime.Goexit} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			calls := 0
-			c := &census{calls: make(map[string]int)}
-			virtual(t, func(b *bench) {
-				for range 3 {
-					<-b.acquire(b.locks, "name", core.WithoutRenewal()).Context().Done()
-					b.store.Lose("name")
-					time.Sleep(time.Second)
-				}
-				synctest.Wait()
-				if calls < 3 || c.leases != 0 {
-					b.Errorf("%d lines, %d leases by count", calls, c.leases)
-				}
-				b.ok(b.locks.Close(b.Context()))
-			}, observing(c.observer()), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
-		})
+		calls, c := 0, &census{calls: make(map[string]int)}
+		virtual(t, func(b *bench) {
+			for range 3 {
+				<-b.acquire(b.locks, "name", core.WithoutRenewal()).Context().Done()
+				b.store.Lose("name")
+				time.Sleep(time.Second)
+			}
+			synctest.Wait()
+			if calls < 3 || c.leases != 0 {
+				b.Errorf("%s: %d lines, %d leases by count", how, calls, c.leases)
+			}
+			b.ok(b.locks.Close(b.Context()))
+		}, observing(c.observer()), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
 	}
 }
 

@@ -50,71 +50,62 @@ func (l *long) is(b *bench, i int, name, holder string, holds ...string) {
 
 func TestACallThatHasWaitedForThreeTTLsIsToldOnce(t *testing.T) {
 	t.Parallel()
-	hold := func(b *bench, locks *core.Locker, ctx context.Context, name, label string) *core.Lease {
-		x, err := locks.Acquire(ctx, name, core.WithLabel(label))
-		b.ok(err)
-		return x
+	type waits = func(ctx context.Context, opts ...core.Option)
+	hold := func(b *bench, ctx context.Context, name, label string) *core.Lease {
+		return b.lease(b.locks.Acquire(ctx, name, core.WithLabel(label)))
 	}
 	for what, c := range map[string]struct {
-		late time.Duration // how much later than at three TTLs it may be told
-		wait func(b *bench, waits func(ctx context.Context, opts ...core.Option)) (holder *core.Lease, holds []string)
+		late  time.Duration // how much later than at three TTLs it may be told
+		holds []string      // by the call
+		wait  func(b *bench, wait waits) (holder *core.Lease)
 	}{
-		"for a turn": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
-			x := hold(b, b.locks, b.Context(), "name", "holder")
-			waits(b.Context())
-			return x, nil
+		"for a turn": {0, nil, func(b *bench, wait waits) *core.Lease {
+			defer wait(b.Context())
+			return hold(b, b.Context(), "name", "holder")
 		}},
-		"for another process": {time.Second, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
-			x := hold(b, b.other(), b.Context(), "name", "holder")
-			waits(b.Context())
-			return x, nil
+		"for another process": {time.Second, nil, func(b *bench, wait waits) *core.Lease {
+			defer wait(b.Context())
+			return b.acquire(b.other(), "name", core.WithLabel("holder"))
 		}},
-		"as a reader": {time.Second, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
-			x := hold(b, b.locks, b.Context(), "name", "holder")
-			waits(b.Context(), core.WithShared())
-			return x, nil
+		"as a reader": {time.Second, nil, func(b *bench, wait waits) *core.Lease {
+			defer wait(b.Context(), core.WithShared())
+			return hold(b, b.Context(), "name", "holder")
 		}},
-		"for a lease that it does not re-enter": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
-			x := hold(b, b.locks, b.Context(), "name", "holder")
-			waits(context.WithoutCancel(x.Context()), core.WithoutReentry())
-			return x, []string{"name"}
+		"for a lease that it does not re-enter": {0, []string{"name"}, func(b *bench, wait waits) *core.Lease {
+			x := hold(b, b.Context(), "name", "holder")
+			wait(context.WithoutCancel(x.Context()), core.WithoutReentry())
+			return x
 		}},
-		"for a sibling": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
-			outer := hold(b, b.locks, b.Context(), "name", "holder")
-			sibling := hold(b, b.locks, outer.Context(), "name", "sibling")
-			waits(outer.Context())
-			b.Cleanup(func() { _ = outer.Release(context.Background()) })
-			return sibling, []string{"name"}
+		"for a sibling": {0, []string{"name"}, func(b *bench, wait waits) *core.Lease {
+			outer := hold(b, b.Context(), "name", "holder")
+			defer wait(outer.Context())
+			return hold(b, outer.Context(), "name", "sibling")
 		}},
-		"while it holds others": {0, func(b *bench, waits func(context.Context, ...core.Option)) (*core.Lease, []string) {
-			x := hold(b, b.locks, b.Context(), "name", "holder")
-			c := hold(b, b.locks, b.Context(), "c", "")
-			gone := hold(b, b.locks, c.Context(), "gone", "")
-			a := hold(b, b.locks, gone.Context(), "a", "")
-			inside := hold(b, b.locks, a.Context(), "a", "")
+		"while it holds others": {0, []string{"c", "a"}, func(b *bench, wait waits) *core.Lease {
+			x, c := hold(b, b.Context(), "name", "holder"), hold(b, b.Context(), "c", "")
+			gone := hold(b, c.Context(), "gone", "")
+			a := hold(b, gone.Context(), "a", "")
+			inside := hold(b, a.Context(), "a", "")
 			b.ok(gone.Release(b.Context()))
-			waits(inside.Context())
-			for _, y := range []*core.Lease{inside, a, c} {
-				b.Cleanup(func() { _ = y.Release(context.Background()) })
-			}
-			return x, []string{"c", "a"}
+			wait(inside.Context())
+			return x
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			l := new(long)
 			virtual(t, func(b *bench) {
-				served := make(chan error, 1)
-				x, holds := c.wait(b, func(ctx context.Context, opts ...core.Option) {
-					go func() {
-						served <- b.locks.Do(ctx, "name", noWork, append(opts, core.WithTemplate("name-template"))...)
-					}()
+				var served <-chan error
+				x := c.wait(b, func(ctx context.Context, opts ...core.Option) {
+					served = b.begin(func() error {
+						return b.locks.Do(ctx, "name", noWork, append(opts, core.WithTemplate("name-template"))...)
+					})
 				})
 				time.Sleep(3*ttl - 1)
 				l.are(b, 0)
 				time.Sleep(1 + c.late)
 				l.are(b, 1)
-				l.is(b, 0, "name", "holder", holds...)
+				l.is(b, 0, "name", "holder", c.holds...)
 				time.Sleep(20 * ttl)
 				l.are(b, 1)
 				b.ok(x.Release(b.Context()))
@@ -129,13 +120,17 @@ func TestProcessesThatWaitForOneAnotherBothTell(t *testing.T) {
 	one, two := new(long), new(long)
 	virtual(t, func(b *bench) {
 		other := b.other(two.observer(), core.WithLabel("two"))
-		errs := nested(b, b.locks, other, func(ctx context.Context, name string) error {
-			return b.locks.Do(ctx, name, noWork, core.WithWait(10*ttl), core.WithTemplate("b-template"))
-		}, func(ctx context.Context, name string) error {
-			return other.Do(ctx, name, noWork, core.WithTemplate("a-template"))
+		first := b.begin(func() error {
+			return b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
+				time.Sleep(time.Second)
+				return b.locks.Do(ctx, "b", noWork, core.WithWait(10*ttl), core.WithTemplate("b-template"))
+			})
 		})
-		b.is(errs[0], core.ErrHeld)
-		b.ok(errs[1])
+		b.ok(other.Do(b.Context(), "b", func(ctx context.Context) error {
+			time.Sleep(2 * time.Second)
+			return other.Do(ctx, "a", noWork, core.WithTemplate("a-template"))
+		}))
+		b.is(<-first, core.ErrHeld)
 		one.are(b, 1)
 		two.are(b, 1)
 		one.is(b, 0, "b", "two", "a")
@@ -147,14 +142,9 @@ func TestWhoWaitsForLessIsToldEarlierThoughItComesLater(t *testing.T) {
 	t.Parallel()
 	l := new(long)
 	virtual(t, func(b *bench) {
-		ctx, cancel := context.WithCancel(b.Context())
-		x := b.acquire(b.other(), "name")
-		var waits sync.WaitGroup
+		b.acquire(b.other(), "name")
 		for _, ttl := range []time.Duration{30 * time.Second, time.Second, 30 * time.Second} {
-			waits.Go(func() {
-				b.is(second(b.locks.Acquire(ctx, "name", core.WithTTL(ttl))), context.Canceled)
-			})
-			synctest.Wait()
+			b.call(b.locks, core.WithTTL(ttl))
 		}
 		time.Sleep(3*time.Second - 1)
 		l.are(b, 0)
@@ -162,29 +152,5 @@ func TestWhoWaitsForLessIsToldEarlierThoughItComesLater(t *testing.T) {
 		l.are(b, 1)
 		time.Sleep(90 * time.Second)
 		l.are(b, 3)
-		cancel()
-		waits.Wait()
-		b.ok(x.Release(b.Context()))
 	}, l.observer())
-}
-
-// nested has two calls take two names in opposite order: one holds "a" and asks for "b" after a second, the
-// other one holds "b" and asks for "a" after two. It returns what they got.
-func nested(b *bench, one, other *core.Locker, asks ...func(ctx context.Context, name string) error) (errs [2]error) {
-	var wg sync.WaitGroup
-	for i, outer := range []string{"a", "b"} {
-		locks := []*core.Locker{one, other}[i]
-		wg.Go(func() {
-			errs[i] = locks.Do(b.Context(), outer, func(ctx context.Context) error {
-				time.Sleep(time.Duration(i+1) * time.Second)
-				inner := []string{"b", "a"}[i]
-				if i < len(asks) {
-					return asks[i](ctx, inner)
-				}
-				return locks.Do(ctx, inner, noWork)
-			})
-		})
-	}
-	wg.Wait()
-	return errs
 }

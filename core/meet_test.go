@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,8 +30,8 @@ func (a *asked) Err() error {
 // Whatever re-enters a lease while it is detached either comes too late, or keeps it from being detached.
 func TestNothingReentersBetweenTheCheckOfADetachAndItsEnd(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		for at := 1; at < 4; at++ {
+	for at := 1; at < 4; at++ {
+		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name")
 			var y *core.Lease
 			ctx := &asked{b.Context(), 0, func(call int) {
@@ -40,37 +39,28 @@ func TestNothingReentersBetweenTheCheckOfADetachAndItsEnd(t *testing.T) {
 					y, _ = b.locks.TryAcquire(context.WithoutCancel(x.Context()), "name")
 				}
 			}}
-			_, err := x.Detach(ctx, keep)
-			if err == nil && y.Err() == nil {
+			if _, err := x.Detach(ctx, keep); err == nil && y.Err() == nil {
 				b.Errorf("at %d: detached, and %v goes on inside", at, y)
 			}
-			if y != nil {
-				_ = y.Release(b.Context())
-			}
-			_ = x.Release(b.Context())
-			time.Sleep(keep)
-		}
-	})
+		})
+	}
 }
 
 func TestALeaseThatIsStoppedAsItIsDetachedKeepsNothing(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		for at := 1; at <= 2; at++ { // later it has begun to end
+	for at := 1; at <= 2; at++ { // later it has begun to end
+		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name", core.WithMaxHold(time.Second))
 			ctx := &asked{b.Context(), 0, func(call int) {
 				if call == at {
 					time.Sleep(time.Second)
 				}
 			}}
-			_, err := x.Detach(ctx, 100*ttl)
-			b.is(err, core.ErrLost)
+			b.is(second(x.Detach(ctx, 100*ttl)), core.ErrLost)
 			_ = x.Release(b.Context())
-			y, err := b.other().Acquire(b.Context(), "name", core.WithWait(2*ttl))
-			b.ok(err)
-			b.ok(y.Release(b.Context()))
-		}
-	})
+			b.gets(b.other().Acquire(b.Context(), "name", core.WithWait(2*ttl)))
+		})
+	}
 }
 
 // A lease that has re-entered another one lets no sibling in before everything inside of it has ended.
@@ -78,22 +68,12 @@ func TestASiblingWaitsForWhatIsLeftInside(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "name")
-		one, err := b.locks.TryAcquire(outer.Context(), "name")
-		b.ok(err)
-		inside, err := b.locks.TryAcquire(one.Context(), "name")
-		b.ok(err)
+		one := b.lease(b.locks.TryAcquire(outer.Context(), "name"))
+		inside := b.lease(b.locks.TryAcquire(one.Context(), "name"))
 		b.ok(one.Release(b.Context()))
-		sibling, err := b.locks.TryAcquire(outer.Context(), "name")
-		if err == nil && inside.Err() == nil {
-			b.Error("two siblings at once")
-		}
-		b.is(err, core.ErrHeld)
+		b.is(second(b.locks.TryAcquire(outer.Context(), "name")), core.ErrHeld)
 		b.ok(inside.Release(b.Context()))
-		_ = sibling.Release(b.Context())
-		sibling, err = b.locks.TryAcquire(outer.Context(), "name")
-		b.ok(err)
-		b.ok(sibling.Release(b.Context()))
-		b.ok(outer.Release(b.Context()))
+		b.gets(b.locks.TryAcquire(outer.Context(), "name"))
 	})
 }
 
@@ -102,82 +82,40 @@ func TestAHandOffUnderTheLeasesOwnContextOutlivesTheAcquire(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())
-		x, err := b.locks.Acquire(ctx, "name")
-		b.ok(err)
+		x, y := b.lease(b.locks.Acquire(ctx, "name")), b.lease(b.locks.Acquire(ctx, "other"))
 		cancel()
 		b.ok(x.HandOff(x.Context(), keep, func(ctx context.Context, _ core.Handoff) error {
 			time.Sleep(time.Second)
 			return ctx.Err()
 		}))
-
-		ctx, cancel = context.WithCancel(b.Context())
-		x, err = b.locks.Acquire(ctx, "other")
-		b.ok(err)
-		cancel()
 		b.link.Delay(50*time.Millisecond, 50*time.Millisecond)
-		b.ok(x.Release(x.Context()))
+		b.ok(y.Release(y.Context()))
 	})
-}
-
-// bursting is a client whose releases panic after a while.
-type bursting struct {
-	*memlock.Store
-
-	after time.Duration
-}
-
-func (d *bursting) Capabilities() driver.Capabilities {
-	can := d.Store.Capabilities()
-	can.Punctual = false
-	return can
-}
-
-func (d *bursting) Release(context.Context, driver.Claim) error {
-	time.Sleep(d.after)
-	panic("client")
 }
 
 // A panic of the client goes on where somebody waits for the result, and nowhere else: it would end the process.
 func TestAPanicOfTheClientEndsNoGoroutineOfOurs(t *testing.T) {
 	t.Parallel()
-	for what, end := range map[string]func(*testing.T, *core.Locker, *bursting){
-		"set": func(t *testing.T, l *core.Locker, _ *bursting) {
-			s, err := l.AcquireAll(t.Context(), []string{"a", "b", "c"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
-			_ = s.Release(t.Context())
-		},
-		"detach": func(t *testing.T, l *core.Locker, d *bursting) {
-			d.after = ttl/3 + time.Second
-			x, err := l.Acquire(t.Context(), "name")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err = x.Detach(t.Context(), keep); !errors.Is(err, core.ErrUnavailable) {
-				t.Error(err)
-			}
-			time.Sleep(2 * ttl)
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				d := &bursting{Store: memlock.New()}
-				locks, err := core.New(d, core.WithTTL(ttl), core.WithLogger(nil))
-				if err != nil {
-					t.Fatal(err)
-				}
-				end(t, locks, d)
-				_ = locks.Close(t.Context())
-			})
-		})
+	type row struct {
+		after time.Duration // how late a release panics
+		end   func(b *bench)
 	}
+	each(t, map[string]row{
+		"set": {0, func(b *bench) {
+			s := b.all(b.locks, "a", "b", "c")
+			b.panics("client", func() { _ = s.Release(b.Context()) })
+		}},
+		"detach": {ttl/3 + time.Second, func(b *bench) {
+			b.is(second(b.acquire(b.locks, "name").Detach(b.Context(), keep)), core.ErrUnavailable)
+			time.Sleep(2 * ttl)
+		}},
+	}, func(b *bench, r row) {
+		b.locks = b.locker(&hooked{Driver: b.link, release: func(context.Context, driver.Claim) error {
+			time.Sleep(r.after)
+			panic("client")
+		}})
+		r.end(b)
+	})
 }
 
 // Whoever asks for the context of a lease as that ends gets one that ends.
@@ -212,45 +150,17 @@ func TestAContextThatIsAskedForAsItsLeaseEndsEnds(t *testing.T) {
 // A call that ends in a panic of the client ends its wait, too.
 func TestAWaitThatAPanicEndsIsTold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t}
-		store := memlock.New()
-		holder := b.acquire(locker(t, store), "name")
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
 		waits := 0
-		locks, err := core.New(&panickingWait{Store: store}, observing(observer{
+		locks := b.locker(panickingWait(b), observing(observer{
 			Waiting: func(core.Event) { waits++ }, Waited: func(core.Event) { waits-- },
 		}))
-		b.ok(err)
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
-			_, _ = locks.Acquire(b.Context(), "name")
-		}()
+		b.panics("hook", func() { _, _ = locks.Acquire(b.Context(), "name") })
 		b.ok(locks.Close(b.Context()))
 		if waits != 0 {
-			t.Errorf("%d wait", waits)
+			b.Errorf("%d wait", waits)
 		}
-		b.ok(holder.Release(b.Context()))
-	})
-}
-
-// A degraded lease of a set ends without a renewal, as one by itself does.
-func TestADegradedSetEndsWithoutRenewal(t *testing.T) {
-	t.Parallel()
-	falling(t, func(b *bench) {
-		local := b.localOnly()
-		b.outage(lab.Refused)
-		s, err := local.AcquireAll(b.Context(), []string{"a", "b"}, core.WithoutRenewal())
-		b.ok(err)
-		if !s.Degraded() {
-			b.Error("not degraded")
-		}
-		time.Sleep(ttl + ttl/10)
-		b.is(s.Err(), core.ErrLost)
-		b.is(s.Release(b.Context()), core.ErrLost)
 	})
 }
 
@@ -259,22 +169,17 @@ func TestACallIsToldWhoHadTheNameLast(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Delay(time.Millisecond, time.Millisecond)
-		other := b.other()
-		var all sync.WaitGroup
-		work := func(d time.Duration) func(context.Context) error {
-			return func(context.Context) error { time.Sleep(d); return nil }
-		}
-		all.Go(func() { b.ok(b.locks.Do(b.Context(), "a", work(time.Second), core.WithLabel("here"))) })
-		synctest.Wait()
-		all.Go(func() {
-			_, err := b.locks.Acquire(b.Context(), "a", core.WithWait(3*time.Second))
-			if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != "there" {
-				b.Errorf("%v", err)
-			}
-		})
+		here := b.acquire(b.locks, "name", core.WithLabel("here"))
+		waiter := b.call(b.locks, core.WithWait(3*time.Second))
 		time.Sleep(tired)
-		all.Go(func() { b.ok(other.Do(b.Context(), "a", work(4*time.Second), core.WithLabel("there"))) })
-		all.Wait()
+		there := b.call(b.other(), core.WithLabel("there"))
+		time.Sleep(time.Second)
+		b.ok(here.Release(b.Context()))
+		<-there.over
+		<-waiter.over
+		if held := b.heldBy(waiter.err); held.Label != "there" {
+			b.Errorf("%v", held)
+		}
 	})
 }
 
@@ -285,10 +190,7 @@ func TestASilenceCountsIfTheAttemptHadItsTime(t *testing.T) {
 	for left, lines := range map[time.Duration]int{time.Second: 0, 2*time.Second + 10*time.Millisecond: 1} {
 		text := logging(t, func(b *bench) {
 			b.link.Drop(lab.OpAcquire, lab.OpWait)
-			ctx, cancel := context.WithTimeout(b.Context(), left)
-			defer cancel()
-			_, err := b.locks.Acquire(ctx, "name")
-			b.is(err, core.ErrUnavailable, context.DeadlineExceeded)
+			b.is(second(b.locks.Acquire(b.in(left), "name")), core.ErrUnavailable, context.DeadlineExceeded)
 			synctest.Wait()
 			b.link.Heal()
 		})
@@ -303,41 +205,30 @@ func TestAWaitBehindASiblingAndThenForTheNameIsOne(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
 		inside := context.WithoutCancel(x.Context())
-		y, err := b.locks.TryAcquire(inside, "name")
-		b.ok(err)
-		var all sync.WaitGroup
-		all.Go(func() {
-			b.ok(b.other().Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil }))
-		})
-		synctest.Wait()
-		all.Go(func() {
-			z, err := b.locks.Acquire(inside, "name")
-			b.ok(err)
-			b.ok(z.Release(b.Context()))
-		})
-		synctest.Wait()
+		y := b.lease(b.locks.TryAcquire(inside, "name"))
+		other := b.call(b.other())
+		waiter := b.callWith(inside, b.locks)
 		b.ok(x.Release(b.Context()))
 		b.ok(y.Release(b.Context()))
-		all.Wait()
-		synctest.Wait()
+		time.Sleep(time.Second)
+		b.ok(other.granted().Release(b.Context()))
+		waiter.granted()
+		if waits != 1 { // the other process has another observer
+			b.Errorf("%d waits", waits)
+		}
 	}, observing(observer{Waiting: func(core.Event) { waits++ }}))
-	if waits != 1 { // the other process has another observer
-		t.Errorf("%d waits", waits)
-	}
 }
 
 // The marker of a set stands for the work on all its names. Work of which one name goes on elsewhere is not finished.
 func TestNoMarkerIsLeftForASetOfWhichANameIsHandedOff(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		both, dedup := []string{"a", "b"}, core.WithDedup(time.Hour)
-		for _, name := range both {
-			s, err := b.locks.AcquireAll(b.Context(), both, dedup)
-			b.ok(err)
-			_, err = s.Lease(name).Detach(b.Context(), keep)
-			b.is(err, core.ErrInvalid)
+		dedup := core.WithDedup(time.Hour)
+		for _, name := range pair {
+			s := b.set(b.locks.AcquireAll(b.Context(), pair, dedup))
+			b.is(second(s.Lease(name).Detach(b.Context(), keep)), core.ErrInvalid)
 			b.ok(s.Finish(b.Context(), nil))
-			b.is(b.locks.DoAll(b.Context(), both, noWork, dedup), core.ErrDuplicate)
+			b.is(b.locks.DoAll(b.Context(), pair, noWork, dedup), core.ErrDuplicate)
 			time.Sleep(time.Hour)
 		}
 	})

@@ -1,9 +1,11 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,47 +57,43 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	virtual(t, func(b *bench) {
-		expect := func(want string) {
-			b.Helper()
-			if got := r.take(); got != want {
-				b.Errorf("told %q, not %q", got, want)
-			}
-		}
 		x := b.acquire(b.locks, "name")
-		expect("acquired order 0s reentry=false fence=true")
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
-		b.ok(inner.Release(b.Context()))
-		expect("acquired order 0s reentry=true fence=true")
+		r.told(b, "acquired order 0s reentry=false fence=true")
+		b.gets(b.locks.Acquire(x.Context(), "name"))
+		r.told(b, "acquired order 0s reentry=true fence=true")
 		b.taken(b.locks, "name")
-		expect("held order 0s")
+		r.told(b, "held order 0s")
 		b.is(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrHeld)
-		expect("waited order 1s ok=false; held order 1s")
+		r.told(b, "waited order 1s ok=false; held order 1s")
 		time.Sleep(3 * time.Second)
-		expect("renewed order ok=true")
+		r.told(b, "renewed order ok=true")
 		b.ok(x.Release(b.Context()))
-		expect("released order 4s marked=false")
+		r.told(b, "released order 4s marked=false")
 		b.link.All(lab.Refused)
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
-		expect("failed order true")
+		r.told(b, "failed order true")
 		b.link.All(lab.Delivered)
 		y := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithDedup(time.Hour))
 		<-y.Context().Done()
-		expect("acquired order 0s reentry=false fence=true; lost order expired " + (ttl - drift).String())
+		r.told(b, "acquired order 0s reentry=false fence=true; lost order expired "+(ttl-drift).String())
 		time.Sleep(drift)
 		b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
-		expect("acquired order 0s reentry=false fence=true; released order 0s marked=true")
+		r.told(b, "acquired order 0s reentry=false fence=true; released order 0s marked=true")
 	}, observing(r.observer()), core.WithTemplate("order"))
+}
+
+// told fails the test unless the observer was told this since the last time.
+func (r *recorder) told(b *bench, want string) {
+	b.Helper()
+	if got := r.take(); got != want {
+		b.Errorf("told %q, not %q", got, want)
+	}
 }
 
 func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 	t.Parallel()
-	release := make(chan bool)
+	var release chan bool
 	dropped := 0
-	o := observer{
-		Acquired: func(core.Event) { <-release },
-		Dropped:  func(n int) { dropped += n },
-	}
 	virtual(t, func(b *bench) {
 		release = make(chan bool) // of this bubble
 		x := b.acquire(b.locks, "held")
@@ -111,7 +109,7 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 		if dropped == 0 {
 			b.Error("two thousand events were kept for an observer that was blocked")
 		}
-	}, observing(o))
+	}, observing(observer{Acquired: func(core.Event) { <-release }, Dropped: func(n int) { dropped += n }}))
 }
 
 // census counts leases as the documentation of Observer says, beside functions that fail now and
@@ -152,33 +150,27 @@ func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 			"at every second": {"Acquired": 2, "Missed": 2, "Dropped": 2},
 			"everything":      {"Acquired": 1, "Released": 1, "Lost": 1, "Missed": 1, "Dropped": 1},
 		} {
-			t.Run(how+" "+what, func(t *testing.T) {
-				t.Parallel()
-				c := &census{fails: fails, fail: fail, calls: make(map[string]int)}
-				virtual(t, func(b *bench) {
-					const n = 500
-					for range n {
-						b.ok(b.acquire(b.locks, "name").Release(b.Context()))
-						synctest.Wait() // or else events are dropped, as there are too many
-					}
-					for _, name := range []string{"a", "b", "c"} {
-						<-b.acquire(b.locks, name, core.WithoutRenewal()).Context().Done()
-					}
-					x := b.acquire(b.locks, "held")
-					synctest.Wait()
-					c.fails = nil
-					b.ok(b.acquire(b.locks, "name").Release(b.Context())) // has told what could not be told before
-					synctest.Wait()
-					if c.leases != 1 {
-						b.Errorf("%d leases by count, and 1 is held", c.leases)
-					}
-					if c.failed == 0 || c.dropped != c.failed {
-						b.Errorf("%d events dropped by count, and %d were", c.dropped, c.failed)
-					}
-					b.ok(x.Release(b.Context()))
-					b.ok(b.locks.Close(b.Context()))
-				}, observing(c.observer()))
-			})
+			c := &census{fails: fails, fail: fail, calls: make(map[string]int)}
+			virtual(t, func(b *bench) {
+				for range 500 {
+					b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+					synctest.Wait() // or else events are dropped, as there are too many
+				}
+				for _, name := range []string{"a", "b", "c"} {
+					<-b.acquire(b.locks, name, core.WithoutRenewal()).Context().Done()
+				}
+				b.acquire(b.locks, "held")
+				synctest.Wait()
+				c.fails = nil
+				b.ok(b.acquire(b.locks, "name").Release(b.Context())) // has told what could not be told before
+				synctest.Wait()
+				if c.leases != 1 {
+					b.Errorf("%s %s: %d leases by count, and 1 is held", how, what, c.leases)
+				}
+				if c.failed == 0 || c.dropped != c.failed {
+					b.Errorf("%s %s: %d events dropped by count, and %d were", how, what, c.dropped, c.failed)
+				}
+			}, observing(c.observer()))
 		}
 	}
 }
@@ -212,4 +204,138 @@ func (o observer) tell(e core.Event) {
 	if e.Kind == core.EventDropped && o.Dropped != nil {
 		o.Dropped(e.Dropped)
 	}
+}
+
+func TestTheObserverGivesTheWorkItsContext(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	var seen []any // the values that later events have
+	see := func(e core.Event) { seen = append(seen, e.Context.Value(key{})) }
+	virtual(t, func(b *bench) {
+		has := func(want string) func(ctx context.Context) error {
+			return func(ctx context.Context) error {
+				if v := ctx.Value(key{}); v != want {
+					b.Errorf("%v, not %v", v, want)
+				}
+				return nil
+			}
+		}
+		b.ok(b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
+			return b.locks.Do(ctx, "a", has("work on a")) // the outer one's
+		}))
+		b.ok(b.locks.DoAll(b.Context(), []string{"c", "b"}, has("work on c")))
+		x := b.acquire(b.locks, "name")
+		b.ok(has("work on name")(x.Context()))
+		turn := turnAfter(x, b.call(b.locks))
+		b.ok(has("work on name")(turn.Context()))
+		b.ok(turn.Release(b.Context()))
+		y := b.acquire(b.locks, "e", core.WithMaxHold(time.Second))
+		time.Sleep(2 * time.Second)
+		b.is(y.Release(b.Context()), core.ErrLost)
+		b.ok(b.locks.Close(b.Context()))
+		if len(seen) != 6 || slices.Contains(seen, nil) {
+			b.Errorf("%v", seen)
+		}
+	}, observing(observer{
+		Released: see, Lost: see,
+		WorkContext: func(ctx context.Context, e core.Event) context.Context {
+			return context.WithValue(ctx, key{}, "work on "+e.Name)
+		},
+	}))
+}
+
+func TestAnObserverThatFailsToMakeAContextHarmsNoWork(t *testing.T) {
+	t.Parallel()
+	for _, fails := range map[string]func(){"panics": func() { panic("on purpose") }, "gives nothing": func() {}} {
+		virtual(t, func(b *bench) {
+			for range 2 {
+				b.is(b.locks.Do(b.Context(), "name", func(ctx context.Context) error { return cmp.Or(ctx.Err(), errWork) }), errWork)
+			}
+			b.free()
+		}, observing(observer{
+			WorkContext: func(context.Context, core.Event) context.Context { fails(); return nil },
+		}))
+	}
+}
+
+func TestAnObserverThatEndsTheGoroutineLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	for leases, calls := range map[int]func(b *bench){
+		1: func(b *bench) { _, _ = b.locks.Acquire(b.Context(), "b") },
+		2: func(b *bench) { _, _ = b.locks.AcquireAll(b.Context(), pair) },
+	} {
+		counts := make(map[core.EventKind]int)
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.other(), "b")
+			go calls(b)
+			synctest.Wait()
+			b.ok(x.Release(b.Context()))
+			synctest.Wait()
+			b.pairIsFree()
+			b.ok(b.locks.Close(b.Context()))
+			if counts[core.EventAcquired] != leases || counts[core.EventReleased] != leases || counts[core.EventWaiting] != counts[core.EventWaited] {
+				b.Errorf("of %d leases the observer was told %v", leases, counts)
+			}
+		}, core.WithObserver(func(e core.Event) { counts[e.Kind]++ }), core.WithWorkContext(func(_ context.Context, e core.Event) context.Context {
+			if e.Name == "b" {
+				runtime.Goexit()
+			}
+			return nil
+		}))
+	}
+}
+
+func TestALeaseIsAcquiredBeforeItIsLost(t *testing.T) {
+	t.Parallel()
+	var told []core.EventKind
+	virtual(t, func(b *bench) {
+		b.is(b.acquire(b.locks, "name", core.WithMaxHold(ttl/10)).Release(b.Context()), core.ErrLost)
+		synctest.Wait()
+		if !slices.Equal(told, []core.EventKind{core.EventAcquired, core.EventLost}) {
+			b.Errorf("%v", told)
+		}
+	}, core.WithObserver(func(e core.Event) { told = append(told, e.Kind) }),
+		core.WithWorkContext(func(context.Context, core.Event) context.Context { time.Sleep(ttl / 5); return nil }))
+}
+
+func TestWorkThatOnlyAsksLearnsThatItsCallerHasGone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		b.is(b.locks.Do(ctx, "name", func(ctx context.Context) error {
+			b.ok(ctx.Err())
+			cancel()
+			return ctx.Err()
+		}), context.Canceled)
+	})
+}
+
+// curious is a context whose caller asks for its end on the way.
+type curious struct {
+	context.Context
+
+	asks func()
+}
+
+func (c *curious) Done() <-chan struct{} {
+	if asks := c.asks; asks != nil {
+		c.asks = nil
+		asks()
+	}
+	return c.Context.Done()
+}
+
+func TestAllWhoAskForTheEndOfTheWorkAtOnceAreToldOfTheSame(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx := &curious{Context: b.Context()}
+		b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
+			var inner <-chan struct{}
+			ctx.asks = func() { inner = work.Done() }
+			if outer := work.Done(); inner == nil || outer != inner {
+				b.Error("two ends of one context")
+			}
+			return nil
+		}))
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,61 +13,46 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
-	rows := map[string][]core.Option{
-		"WithTTL":         {core.WithTTL(0)},
-		"WithTTL ":        {core.WithTTL(99 * time.Millisecond)},
-		"WithTTL  ":       {core.WithTTL(-time.Second)},
-		"WithTTL   ":      {core.WithTTL(math.MaxInt64)},
-		"WithTTL    ":     {core.WithTTL(500 * time.Microsecond)},
-		"WithWait":        {core.WithWait(-1)},
-		"WithWait ":       {core.WithWait(time.Microsecond)},
-		"WithRenewEvery":  {core.WithRenewEvery(7 * time.Second)},
-		"WithRenewEvery ": {core.WithTTL(time.Second), core.WithRenewEvery(time.Second)},
-		"WithRenewEvery_": {core.WithRenewEvery(-time.Second)},
-		"WithMaxHold":     {core.WithMaxHold(time.Nanosecond)},
-		"WithMaxHold ":    {core.WithMaxHold(math.MinInt64)},
-		"WithMinHold":     {core.WithMinHold(time.Nanosecond)},
-		"WithMinHold ":    {core.WithMinHold(-time.Hour)},
-		"WithMinHold  ":   {core.WithMinHold(time.Hour), core.WithShared()},
-		"WithMinHold   ":  {core.WithLimit(2), core.WithMinHold(time.Hour)},
-		"WithLimit":       {core.WithLimit(0)},
-		"WithLimit ":      {core.WithLimit(-1)},
-		"WithLimit  ":     {core.WithLimit(1_000_001)},
-		"WithDedup":       {core.WithDedup(-time.Hour)},
-		"WithDedup ":      {core.WithDedup(math.MaxInt64 - 1)},
-		"WithDedupScope":  {core.WithDedupScope(strings.Repeat("x", 513))},
-		"WithLabel":       {core.WithLabel("a\x00b")},
-		"WithLabel ":      {core.WithLabel("a\xffb")},
-		"WithLabel  ":     {core.WithLabel(strings.Repeat("x", 257))},
-		"WithTemplate":    {core.WithTemplate("a\nb")},
-		"option":          {nil},
-	}
 	virtual(t, func(b *bench) {
-		for what, opts := range rows {
-			name := strings.TrimRight(what, " _")
-			errs := []error{
-				second(b.locks.With(opts...)),
-				second(b.locks.Acquire(b.Context(), "name", opts...)),
-				second(b.locks.TryAcquire(b.Context(), "name", opts...)),
-				second(core.New(memlock.New(), ofNew(opts)...)),
-				b.locks.Do(b.Context(), "name", func(context.Context) error { panic("ran") }, opts...),
-			}
-			for _, err := range errs {
-				b.is(err, core.ErrInvalid)
-				if err != nil && !strings.Contains(err.Error(), name) {
-					b.Errorf("%q does not name %s", err, name)
+		for name, rows := range map[string][][]core.Option{
+			"WithTTL": {
+				{core.WithTTL(0)}, {core.WithTTL(99 * time.Millisecond)}, {core.WithTTL(-time.Second)}, {core.WithTTL(math.MaxInt64)},
+				{core.WithTTL(500 * time.Microsecond)},
+			},
+			"WithWait": {{core.WithWait(-1)}, {core.WithWait(time.Microsecond)}},
+			"WithRenewEvery": {
+				{core.WithRenewEvery(7 * time.Second)}, {core.WithTTL(time.Second), core.WithRenewEvery(time.Second)}, {core.WithRenewEvery(-time.Second)},
+			},
+			"WithMaxHold": {{core.WithMaxHold(time.Nanosecond)}, {core.WithMaxHold(math.MinInt64)}},
+			"WithMinHold": {
+				{core.WithMinHold(time.Nanosecond)}, {core.WithMinHold(-time.Hour)}, {core.WithMinHold(time.Hour), core.WithShared()},
+				{core.WithLimit(2), core.WithMinHold(time.Hour)},
+			},
+			"WithLimit":      {{core.WithLimit(0)}, {core.WithLimit(-1)}, {core.WithLimit(1_000_001)}},
+			"WithDedup":      {{core.WithDedup(-time.Hour)}, {core.WithDedup(math.MaxInt64 - 1)}},
+			"WithDedupScope": {{core.WithDedupScope(strings.Repeat("x", 513))}},
+			"WithLabel":      {{core.WithLabel("a\x00b")}, {core.WithLabel("a\xffb")}, {core.WithLabel(strings.Repeat("x", 257))}},
+			"WithTemplate":   {{core.WithTemplate("a\nb")}},
+			"option":         {{nil}},
+		} {
+			for _, opts := range rows {
+				for _, err := range []error{
+					second(b.locks.With(opts...)),
+					second(b.locks.Acquire(b.Context(), "name", opts...)),
+					second(b.locks.TryAcquire(b.Context(), "name", opts...)),
+					second(core.New(memlock.New(), ofNew(opts)...)),
+					b.locks.Do(b.Context(), "name", func(context.Context) error { panic("ran") }, opts...),
+				} {
+					b.says(err, core.ErrInvalid, name)
 				}
 			}
 		}
-		if n := b.link.Calls(lab.OpAcquire); n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(0)
 	})
 }
 
@@ -130,43 +116,27 @@ func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
 	})
 }
 
-// plain is a backend that can do nothing but lock.
-type plain struct{ driver.Driver }
-
-func (plain) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "plain", MinTTL: 2 * time.Second, MaxName: 10}
-}
-
-// broken is a backend whose arguments were wrong.
-type broken struct{ driver.Driver }
-
-func (broken) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "broken", Err: context.Canceled}
-}
-
 func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
-	locks, err := core.New(plain{memlock.New()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{T: t}
-	for want, err := range map[string]error{
-		"WithDedup":   second(locks.With(core.WithDedup(time.Hour))),
-		"WithMinHold": second(locks.With(core.WithMinHold(time.Second))),
-		"WithShared":  second(locks.With(core.WithShared())),
-		"WithLimit":   second(locks.With(core.WithLimit(2))),
-		"WithTTL":     second(locks.With(core.WithTTL(time.Second))),
-		"name":        second(locks.TryAcquire(t.Context(), "elevenbytes")),
-		"nil":         second(core.New(nil)),
-		"driver":      second(core.New(broken{memlock.New()})),
-		"lain backe":  second(locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))),
-	} {
-		b.is(err, core.ErrInvalid)
-		if err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
+	virtual(t, func(b *bench) {
+		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) {
+			*can = driver.Capabilities{Backend: "plain", MinTTL: 2 * time.Second, MaxName: 10} // it can do nothing but lock
+		}})
+		broken := &hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Err = context.Canceled }}
+		for want, err := range map[string]error{
+			"WithDedup":   second(locks.With(core.WithDedup(time.Hour))),
+			"WithMinHold": second(locks.With(core.WithMinHold(time.Second))),
+			"WithShared":  second(locks.With(core.WithShared())),
+			"WithLimit":   second(locks.With(core.WithLimit(2))),
+			"WithTTL":     second(locks.With(core.WithTTL(time.Second))),
+			"name":        second(locks.TryAcquire(b.Context(), "elevenbytes")),
+			"nil":         second(core.New(nil)),
+			"driver":      second(core.New(broken)),
+			"lain backe":  second(locks.TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))),
+		} {
+			b.says(err, core.ErrInvalid, want)
 		}
-	}
+	})
 }
 
 // ofNew are the same options, for New.
@@ -179,29 +149,63 @@ func ofNew(opts []core.Option) (all []core.NewOption) {
 
 func TestDedupAndWaitAreWhatNewAndWithHaveChosen(t *testing.T) {
 	t.Parallel()
-	plain, err := core.New(memlock.New(), core.WithDedup(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	derived, err := plain.With(core.WithDedupScope("settle"), core.WithWait(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, l := range map[string]*core.Locker{"": plain, "settle": derived} {
-		if window, scope := l.Dedup(); window != time.Hour || scope != want {
-			t.Errorf("%s, %q, want %q", window, scope, want)
+	virtual(t, func(b *bench) {
+		derived, err := b.locks.With(core.WithDedupScope("settle"), core.WithWait(time.Minute))
+		b.ok(err)
+		for want, l := range map[string]*core.Locker{"": b.locks, "settle": derived} {
+			if window, scope := l.Dedup(); window != time.Hour || scope != want {
+				b.Errorf("%s, %q, want %q", window, scope, want)
+			}
 		}
-	}
-	if plain.Wait() != core.WaitForever || derived.Wait() != time.Minute {
-		t.Errorf("wait %s, %s", plain.Wait(), derived.Wait())
-	}
+		if b.locks.Wait() != core.WaitForever || derived.Wait() != time.Minute {
+			b.Errorf("wait %s, %s", b.locks.Wait(), derived.Wait())
+		}
+	}, core.WithDedup(time.Hour))
 }
 
-func TestAnObserverThatIsNoFunctionIsRefused(t *testing.T) {
+func TestWhatCannotWorkInNewIsInvalid(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []core.NewOption{core.WithObserver(nil), core.WithWorkContext(nil)} {
+	for _, opt := range []core.NewOption{core.WithObserver(nil), core.WithWorkContext(nil), core.WithMaxLeases(0), core.WithMaxWaiters(-1), nil} {
 		if _, err := core.New(memlock.New(), opt); !errors.Is(err, core.ErrInvalid) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestOneLeaseMoreThanTheProcessMayHaveIsRefusedUnasked(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		derived, err := b.locks.With(core.WithTTL(ttl))
+		b.ok(err)
+		x, y := b.acquire(b.locks, "a"), b.acquire(derived, "b")
+		asked := b.commands()
+		for _, err := range []error{
+			second(b.locks.TryAcquire(b.Context(), "c")), second(derived.Acquire(b.Context(), "c")),
+			b.locks.Do(b.Context(), "c", func(context.Context) error { panic("ran") }),
+		} {
+			b.says(err, core.ErrUnavailable, "WithMaxLeases(2)")
+			b.isNot(err, core.ErrHeld)
+		}
+		b.sent(asked)
+		b.gets(b.locks.Acquire(x.Context(), "a"))
+		b.ok(y.Release(b.Context()))
+		b.ok(b.acquire(b.locks, "c").Release(b.Context()))
+	}, core.WithMaxLeases(2))
+}
+
+func TestOneCallMoreThanMayWaitIsRefusedUnasked(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		held := b.all(b.other(), "a", "b")
+		var waiting sync.WaitGroup
+		for _, name := range []string{"a", "a", "b"} {
+			waiting.Go(func() { b.gets(b.locks.Acquire(b.Context(), name)) })
+		}
+		synctest.Wait()
+		b.says(second(b.locks.Acquire(b.Context(), "c")), core.ErrUnavailable, "WithMaxWaiters(3)")
+		b.ok(b.acquire(b.locks, "c").Release(b.Context())) // who does not wait
+		b.ok(held.Release(b.Context()))
+		waiting.Wait()
+		b.gets(b.locks.Acquire(b.Context(), "c"))
+	}, core.WithMaxWaiters(3))
 }

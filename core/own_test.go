@@ -81,33 +81,26 @@ func TestWhatAProcessKnowsOfOneNameIsTheSameWithoutALookAtTheOthers(t *testing.T
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		var none *core.Locker
-		if own := none.OwnOf("a"); none.Own("") != nil || len(own.Leases) > 0 {
+		if own := none.OwnOf("name"); none.Own("") != nil || len(own.Leases) > 0 {
 			b.Error(own)
 		}
-		x := b.acquire(b.locks, "a")
-		h, err := x.Detach(b.Context(), time.Minute)
-		b.ok(err)
-		y, err := b.locks.Attach(b.Context(), h)
-		b.ok(err)
-		b.acquire(b.locks, "a:1")
-		ctx, leave := context.WithCancel(b.Context())
-		for range 3 {
-			go func() { _, _ = b.locks.Acquire(ctx, "a") }()
-		}
-		synctest.Wait()
+		y := b.lease(b.locks.Attach(b.Context(), b.detach(b.acquire(b.locks, "name"))))
+		b.acquire(b.locks, "name:1")
+		calls := []*call{b.call(b.locks), b.call(b.locks), b.call(b.locks)}
 		same := func(name string, leases, waiters int) {
 			b.Helper()
-			own := b.locks.OwnOf(name)
-			if len(own.Leases) != leases || len(own.Waiters) != waiters {
+			if own := b.locks.OwnOf(name); len(own.Leases) != leases || len(own.Waiters) != waiters {
 				b.Errorf("%s: %+v, not %d leases and %d waiters", name, own, leases, waiters)
 			}
 		}
-		same("a", 1, 3)
-		same("a:1", 1, 0)
+		same("name", 1, 3)
+		same("name:1", 1, 0)
 		same("b", 0, 0)
-		leave()
+		for _, c := range calls {
+			c.cancel()
+		}
 		synctest.Wait()
 		b.ok(y.Release(b.Context()))
-		same("a", 0, 0)
+		same("name", 0, 0)
 	})
 }

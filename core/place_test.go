@@ -2,12 +2,17 @@ package core_test
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
@@ -16,12 +21,10 @@ func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
 		holder := b.acquire(b.other(), "name")
 		calls := []*call{b.call(b.locks), b.call(b.locks), b.call(b.locks)}
 		next := b.call(b.other()) // behind them
-		calls[0].cancel()
-		time.Sleep(time.Second / 10)
-		calls[2].cancel()
-		time.Sleep(time.Second / 10)
-		calls[1].cancel()
-		synctest.Wait()
+		for _, i := range []int{0, 2, 1} {
+			calls[i].cancel()
+			time.Sleep(time.Second / 10)
+		}
 		b.took(0, 0, func() {
 			b.ok(holder.Release(b.Context()))
 			b.ok(next.granted().Release(b.Context()))
@@ -33,9 +36,9 @@ func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		calls := make([]*call, 0, 1000)
-		for range cap(calls) {
-			calls = append(calls, b.call(b.locks))
+		calls := make([]*call, 1000)
+		for i := range calls {
+			calls[i] = b.call(b.locks)
 		}
 		const seconds = 60
 		sent := b.commands()
@@ -85,11 +88,9 @@ func TestAnOfferThatComesLateIsWithdrawnAgain(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		ctx, cancel := context.WithCancel(b.Context())
 		b.link.Next(lab.OpWait, lab.HeldBack)
-		gone := b.callWith(ctx, b.locks)
-		next := b.call(b.locks)
-		cancel()
+		gone, next := b.call(b.locks), b.call(b.locks)
+		gone.cancel()
 		b.is(gone.failed(), context.Canceled)
 		time.Sleep(100 * time.Millisecond) // the next one waits, and makes no offer yet
 		b.link.Deliver()
@@ -105,15 +106,128 @@ func TestAGrantToWhoHasGoneIsGivenBack(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		ctx, cancel := context.WithCancel(b.Context())
-		gone := b.callWith(ctx, b.locks)
+		gone := b.call(b.locks)
 		b.link.All(lab.Refused, lab.OpRelease)
-		cancel()
+		gone.cancel()
 		b.is(gone.failed(), context.Canceled)
 		b.ok(holder.Release(b.Context()))
 		b.taken(b.other(), "name")
 		b.link.Heal()
 		time.Sleep(time.Second) // the longest pause of a clean-up
 		b.free()
+	})
+}
+
+// What those who waited were told is no answer to a call that comes once they have left: it asks by itself when the asker, who only
+// clears up behind them, has gone. A wait that hangs does not hold it up.
+func TestATryAfterTheLastWaiterHasLeftAsksByItself(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]lab.Fate{"its wait ends": lab.Delivered, "its wait hangs": lab.ReplyHeldBack}, func(b *bench, fate lab.Fate) {
+		b.Cleanup(func() { b.link.Deliver() })
+		b.acquire(b.other(), "name")
+		b.link.All(fate, lab.OpWait)
+		gone := b.call(b.locks)
+		b.link.Delay(20*time.Millisecond, 20*time.Millisecond)
+		gone.cancel()
+		synctest.Wait()
+		asked := b.link.Calls(lab.OpAcquire)
+		b.taken(b.locks, "name")
+		b.sent(asked+1, lab.OpAcquire)
+	})
+}
+
+// hanging is a backend whose client ignores contexts. The first Waits, as many as most says, hang until free is closed.
+type hanging struct {
+	*memlock.Store
+	most int64
+	free chan struct{}
+
+	hung, tries atomic.Int64
+}
+
+func (h *hanging) Capabilities() driver.Capabilities {
+	can := h.Store.Capabilities()
+	can.Punctual, can.Forgets = false, false
+	return can
+}
+
+func (h *hanging) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	h.tries.Add(1)
+	return h.Store.Acquire(ctx, c)
+}
+
+func (h *hanging) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if h.hung.Add(1) > h.most {
+		h.hung.Add(-1)
+		return h.Store.Wait(ctx, c)
+	}
+	<-h.free
+	return driver.Grant{}, errors.New("at last")
+}
+
+// within runs f in virtual time, with a Locker of h and one of another process.
+func (h *hanging) within(t *testing.T, f func(b *bench, other *core.Locker)) {
+	t.Helper()
+	virtual(t, func(b *bench) {
+		h.Store, h.free = b.store, make(chan struct{})
+		let := sync.OnceFunc(func() { close(h.free) })
+		b.locks = locker(b.T, h)
+		b.Cleanup(let) // also after a failure
+		f(b, b.other())
+		let()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		if left := b.locks.Remains(); len(left) > 0 {
+			b.Errorf("left: %v", left)
+		}
+	})
+}
+
+func TestAWaitThatHangsStarvesNobody(t *testing.T) {
+	t.Parallel()
+	h := &hanging{most: 1 << 20}
+	h.within(t, func(b *bench, other *core.Locker) {
+		const turns, most = 300, 256
+		for i := range turns {
+			holder := b.acquire(other, "name")
+			w := b.call(b.locks)
+			time.Sleep(5 * time.Second)
+			b.ok(holder.Release(b.Context()))
+			time.Sleep(time.Second)
+			b.ok(w.granted().Release(b.Context()))
+			if n := h.hung.Load(); n > min(int64(i)+1, most) {
+				b.Fatalf("%d Waits hang after %d turns", n, i+1)
+			}
+		}
+		if n := h.tries.Load(); n > 20*turns {
+			b.Errorf("%d attempts", n)
+		}
+	})
+}
+
+// Attempts find the name taken or others first, as long as other processes queue.
+func TestAWaitThatHangsIsFollowedByAnotherOneBesideAQueue(t *testing.T) {
+	t.Parallel()
+	h := &hanging{most: 1}
+	h.within(t, func(b *bench, _ *core.Locker) {
+		stop := make(chan struct{}, 1)
+		var others sync.WaitGroup
+		for range 3 { // each in a process of its own
+			locks := b.other()
+			others.Go(func() {
+				for len(stop) == 0 {
+					b.ok(locks.Do(b.Context(), "name", func(context.Context) error {
+						time.Sleep(100 * time.Millisecond)
+						return nil
+					}))
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		w := b.call(b.locks)
+		time.Sleep(2 * ttl)
+		b.ok(w.granted().Release(b.Context()))
+		stop <- struct{}{}
+		others.Wait()
 	})
 }

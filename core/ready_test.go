@@ -10,34 +10,29 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestReadySaysWhyNot(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		store := memlock.New()
-		locks, err := core.New(store)
-		b.ok(err)
+		locks := b.locker(b.store)
 		b.ok(locks.Ready(b.Context()))
 		x := b.acquire(locks, "holdfast.ready")
 		b.ok(locks.Ready(b.Context())) // while another one asks
 		b.ok(x.Release(b.Context()))
-		store.SetDown(true)
+		b.store.SetDown(true)
 		b.says(locks.Ready(b.Context()), core.ErrUnavailable, "SetDown")
-		store.SetDown(false)
-		store.SetDelay(time.Hour)
+		b.store.SetDown(false)
+		b.store.SetDelay(time.Hour)
 		b.took(bound, 0, func() {
 			err := locks.Ready(b.Context())
 			b.is(err, core.ErrUnavailable)
 			b.isNot(err, context.DeadlineExceeded)
 		})
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second/2)
-		defer cancel()
-		b.is(locks.Ready(ctx), core.ErrUnavailable, context.DeadlineExceeded)
-		store.SetDelay(0)
+		b.is(locks.Ready(b.in(time.Second/2)), core.ErrUnavailable, context.DeadlineExceeded)
+		b.store.SetDelay(0)
 		b.ok(locks.Drain(b.Context()))
-		store.SetDown(true) // it is not asked any more
+		b.store.SetDown(true) // it is not asked any more
 		if err := locks.Ready(b.Context()); !errors.Is(err, core.ErrDraining) || strings.Contains(err.Error(), "acquire") {
 			b.Errorf("while it drains: %v", err)
 		}
@@ -53,8 +48,7 @@ func TestReadyCleansUpBehindItself(t *testing.T) {
 		b.link.All(lab.ReplyLost, lab.OpAcquire)
 		b.is(b.locks.Ready(b.Context()), core.ErrUnavailable)
 		time.Sleep(time.Second) // a tenth of the TTL for which the name would stay taken
-		x := b.acquire(b.other(), "holdfast.ready")
-		b.ok(x.Release(b.Context()))
+		b.ok(b.acquire(b.other(), "holdfast.ready").Release(b.Context()))
 	})
 }
 
@@ -66,22 +60,15 @@ func (b *bench) says(err, kind error, text string) {
 	}
 }
 
-// refusing is a service that answers every acquire with a refusal of the client.
-type refusing struct {
-	*memlock.Store
-	says string
-}
-
-func (r refusing) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
-	return driver.Grant{}, driver.NotSent(driver.Refused(driver.Because(errors.New(r.says), "check the password")))
-}
-
 func TestAClientThatIsRefusedIsToldAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		for _, c := range [][2]string{{"WRONGPASS", "WRONGPASS: check the password"}, {"sql: check the password: 28P01", "sql: check the password: 28P01"}} {
-			says, want := c[0], c[1]
-			locks := b.locker(refusing{b.store, says})
+	for says, want := range map[string]string{
+		"WRONGPASS": "WRONGPASS: check the password", "sql: check the password: 28P01": "sql: check the password: 28P01",
+	} {
+		virtual(t, func(b *bench) {
+			locks := b.locker(&hooked{Driver: b.store, acquire: func(context.Context, driver.Claim) (driver.Grant, error) {
+				return driver.Grant{}, driver.NotSent(driver.Refused(driver.Because(errors.New(says), "check the password")))
+			}})
 			b.took(0, 0, func() {
 				for _, err := range []error{
 					second(locks.Acquire(b.Context(), "name")), second(locks.TryAcquire(b.Context(), "name")), locks.Ready(b.Context()),
@@ -91,30 +78,17 @@ func TestAClientThatIsRefusedIsToldAtOnceAndOnce(t *testing.T) {
 					}
 				}
 			})
-		}
-	})
-}
-
-// moving is a service whose client goes from one server to the next.
-type moving struct {
-	*memlock.Store
-
-	at string
-}
-
-func (m *moving) Capabilities() driver.Capabilities {
-	can := m.Store.Capabilities()
-	can.Location = m.at
-	return can
+		})
+	}
 }
 
 func TestReadySaysWhereTheServiceIsNow(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		service := &moving{memlock.New(), "no server yet"}
-		locks := b.locker(service)
-		service.at = "host:1"
-		service.SetDown(true)
+		at := "no server yet" // its client goes from one server to the next
+		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Location = at }})
+		at = "host:1"
+		b.store.SetDown(true)
 		b.says(locks.Ready(b.Context()), core.ErrUnavailable, " at host:1: ")
 	})
 }

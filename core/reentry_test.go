@@ -44,14 +44,14 @@ func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
 			var inside atomic.Int32
 			for range 10 {
 				wg.Go(func() {
-					b.is(b.locks.Do(ctx, "name", func(context.Context) error {
+					b.ok(b.locks.Do(ctx, "name", func(context.Context) error {
 						if inside.Add(1) != 1 {
 							b.Error("two siblings at once")
 						}
 						time.Sleep(time.Second)
 						inside.Add(-1)
 						return nil
-					}), nil)
+					}))
 				})
 			}
 			synctest.Wait()
@@ -60,26 +60,24 @@ func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
 			wg.Wait()
 			return nil
 		}))
-		if n := b.link.Calls(lab.OpAcquire); n != 1 {
-			b.Errorf("%d acquires", n)
-		}
+		b.sent(1, lab.OpAcquire)
 	})
 }
 
 func TestTheNameIsFreedWhenTheLastOfALeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		other := b.other()
-		outer := b.acquire(b.locks, "name")
-		inner, err := b.locks.Acquire(outer.Context(), "name")
-		b.ok(err)
-		b.ok(outer.Release(b.Context()))
-		b.taken(other, "name")
-		b.ok(inner.Err())
+		dedup := core.WithDedup(time.Hour)
+		outer := b.acquire(b.locks, "name", dedup)
+		b.is(second(b.locks.Acquire(outer.Context(), "name", dedup)), core.ErrInvalid)
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name"))
+		b.ok(outer.Complete(b.Context()))
+		b.taken(b.other(), "name", dedup)
 		time.Sleep(10 * ttl) // renewed all the same
 		b.ok(inner.Check(b.Context()))
-		b.ok(inner.Release(b.Context()))
-		b.ok(b.acquire(other, "name").Release(b.Context()))
+		b.is(inner.Complete(b.Context()), core.ErrInvalid) // it has none of its own
+		b.free()
+		b.is(second(b.other().TryAcquire(b.Context(), "name", dedup)), core.ErrDuplicate)
 	})
 }
 
@@ -87,14 +85,12 @@ func TestALossEndsInnerLeasesToo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "name", core.WithoutRenewal())
-		inner, err := b.locks.Acquire(outer.Context(), "name")
-		b.ok(err)
-		ctx := inner.Context()
-		<-ctx.Done()
-		b.reason(inner, core.ReasonExpired)
-		b.reason(outer, core.ReasonExpired)
-		b.is(inner.Release(b.Context()), core.ErrLost)
-		b.is(outer.Release(b.Context()), core.ErrLost)
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name"))
+		<-inner.Context().Done()
+		for _, x := range []*core.Lease{inner, outer} {
+			b.reason(x, core.ReasonExpired)
+			b.is(x.Release(b.Context()), core.ErrLost)
+		}
 	})
 }
 
@@ -104,46 +100,14 @@ func TestWhatIsNoReentryIsARealAcquire(t *testing.T) {
 		derived, err := b.locks.With(core.WithWait(0))
 		b.ok(err)
 		x := b.acquire(b.locks, "name")
-		inner, err := derived.Acquire(x.Context(), "name") // a derived Locker has the same root
-		b.ok(err)
-		b.ok(inner.Release(b.Context()))
-		b.is(second(derived.Acquire(x.Context(), "name", core.WithoutReentry())), core.ErrHeld)
-		_, err = b.other().TryAcquire(x.Context(), "name") // another root
-		b.is(err, core.ErrHeld)
 		ctx := x.Context()
+		b.gets(derived.Acquire(ctx, "name")) // a derived Locker has the same root
+		b.is(second(derived.Acquire(ctx, "name", core.WithoutReentry())), core.ErrHeld)
+		b.is(second(b.other().TryAcquire(ctx, "name")), core.ErrHeld) // another root
 		b.ok(x.Release(b.Context()))
-		y, err := derived.Acquire(context.WithoutCancel(ctx), "name") // x has ended
-		b.ok(err)
-		if y.Fence() == x.Fence() {
+		if y := b.lease(derived.Acquire(context.WithoutCancel(ctx), "name")); y.Fence() == x.Fence() {
 			b.Error("joined a lease that has ended")
 		}
-		b.ok(y.Release(b.Context()))
-	})
-}
-
-func TestDedupInsideALeaseIsInvalid(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "name", core.WithDedup(time.Hour))
-		b.is(second(b.locks.Acquire(x.Context(), "name", core.WithDedup(time.Hour))), core.ErrInvalid)
-		inner, err := b.locks.Acquire(x.Context(), "name")
-		b.ok(err)
-		b.is(inner.Complete(b.Context()), core.ErrInvalid)
-		b.ok(x.Complete(b.Context()))
-		b.is(second(b.locks.TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))), core.ErrDuplicate)
-	})
-}
-
-func TestACompletionWaitsForTheInnerLease(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		outer := b.acquire(b.locks, "name", core.WithDedup(time.Hour))
-		inner, err := b.locks.Acquire(outer.Context(), "name")
-		b.ok(err)
-		b.ok(outer.Complete(b.Context()))
-		b.taken(b.other(), "name", core.WithDedup(time.Hour))
-		b.ok(inner.Release(b.Context()))
-		b.is(second(b.other().TryAcquire(b.Context(), "name", core.WithDedup(time.Hour))), core.ErrDuplicate)
 	})
 }
 
@@ -153,19 +117,16 @@ func TestATryInsideALeaseDoesNotWaitForASibling(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
 			return b.locks.Do(ctx, "name", func(context.Context) error {
-				b.is(second(b.locks.TryAcquire(ctx, "name")), core.ErrHeld)
-				synctest.Wait()
-				if waits > 0 {
-					b.Errorf("%d wait", waits)
+				for want, wait := range []time.Duration{0, time.Second} {
+					b.is(second(b.locks.Acquire(ctx, "name", core.WithWait(wait))), core.ErrHeld)
+					synctest.Wait()
+					if waits != want {
+						b.Errorf("%d wait", waits)
+					}
 				}
-				b.is(second(b.locks.Acquire(ctx, "name", core.WithWait(time.Second))), core.ErrHeld)
 				return nil
 			})
 		}))
-		synctest.Wait()
-		if waits != 1 {
-			b.Errorf("%d wait", waits)
-		}
 	}, observing(observer{Waiting: func(core.Event) { waits++ }}))
 }
 
@@ -175,18 +136,10 @@ func TestSiblingsOfALeaseThatHasEndedAskForTheName(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name")
 		inside := context.WithoutCancel(x.Context())
-		y, err := b.locks.TryAcquire(inside, "name")
-		b.ok(err)
+		y := b.lease(b.locks.TryAcquire(inside, "name"))
 		var siblings sync.WaitGroup
 		for range 3 {
-			siblings.Go(func() {
-				z, err := b.locks.Acquire(inside, "name", core.WithWait(ttl))
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				b.ok(z.Release(b.Context()))
-			})
+			siblings.Go(func() { b.ok(b.locks.Do(inside, "name", noWork, core.WithWait(ttl))) })
 		}
 		synctest.Wait()
 		b.ok(x.Release(b.Context()))
@@ -201,9 +154,7 @@ func TestALeaseForgetsThoseThatHaveReenteredItAndEnded(t *testing.T) {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name", opts...)
 			for range 10 {
-				y, err := b.locks.TryAcquire(x.Context(), "name", opts...)
-				b.ok(err)
-				b.ok(y.Release(b.Context()))
+				b.gets(b.locks.TryAcquire(x.Context(), "name", opts...))
 			}
 			if n := x.Inners(); n != 0 {
 				b.Errorf("%d are kept", n)

@@ -2,111 +2,77 @@ package core_test
 
 import (
 	"context"
-	"sync/atomic"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // A caller that has gone does not wait, even where answers were quick so far.
 func TestAReleaseInAnEndedContextReturnsAtOnce(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		store := memlock.New()
-		locks, err := core.New(store)
-		b.ok(err)
-		for name, acquire := range map[string]func(ctx context.Context) (held, error){
-			"one name":      func(ctx context.Context) (held, error) { return locks.Acquire(ctx, "one") },
-			"several names": func(ctx context.Context) (held, error) { return locks.AcquireAll(ctx, []string{"a", "b", "c"}) },
-		} {
-			ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-			x, err := acquire(ctx)
-			b.ok(err)
-			store.SetDelay(time.Hour)
-			cancel()
-			began := time.Now()
-			if err := x.Release(ctx); err == nil {
-				b.Errorf("%s: released, and nothing was answered", name)
-			}
-			if took := time.Since(began); took > 50*time.Millisecond {
-				b.Errorf("%s: it took %v", name, took)
-			}
-			store.SetDelay(0)
-		}
-		b.ok(locks.Close(b.Context()))
+	each(t, map[string]func(b *bench, locks *core.Locker) held{
+		"one name":      func(b *bench, locks *core.Locker) held { return b.acquire(locks, "one") },
+		"several names": func(b *bench, locks *core.Locker) held { return b.all(locks, "a", "b", "c") },
+	}, func(b *bench, acquire func(b *bench, locks *core.Locker) held) {
+		x := acquire(b, b.locker(b.store))
+		b.store.SetDelay(time.Hour)
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		b.took(0, 50*time.Millisecond, func() { b.is(x.Release(ctx), core.ErrUnavailable) })
+		b.store.SetDelay(0)
 	})
 }
 
 // Its end comes from the release itself, and is no wish of the caller to go.
 func TestAReleaseInTheLeasesOwnContextWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
+	each(t, map[string]func(b *bench) func() error{
+		"Release": func(b *bench) func() error {
+			x := b.acquire(b.locks, "a")
+			return func() error { return x.Release(x.Context()) }
+		},
+		"Detach": func(b *bench) func() error {
+			x := b.acquire(b.locks, "b")
+			return func() error { return second(x.Detach(x.Context(), keep)) }
+		},
+		"a set": func(b *bench) func() error {
+			s := b.all(b.locks, "c", "d", "e")
+			return func() error { return s.Release(s.Context()) }
+		},
+	}, func(b *bench, acquire func(b *bench) func() error) {
 		b.link.Delay(100*time.Millisecond, 100*time.Millisecond)
-		for what, release := range map[string]func() (func(context.Context) error, context.Context){
-			"Release": func() (func(context.Context) error, context.Context) {
-				x := b.acquire(b.locks, "a")
-				return x.Release, x.Context()
-			},
-			"Detach": func() (func(context.Context) error, context.Context) {
-				x := b.acquire(b.locks, "b")
-				return func(ctx context.Context) error { _, err := x.Detach(ctx, keep); return err }, x.Context()
-			},
-			"a set": func() (func(context.Context) error, context.Context) {
-				s, err := b.locks.AcquireAll(b.Context(), []string{"c", "d", "e"})
-				b.ok(err)
-				return s.Release, s.Context()
-			},
-		} {
-			f, ctx := release()
-			b.took(200*time.Millisecond, 0, func() {
-				if err := f(ctx); err != nil {
-					b.Errorf("%s: %v", what, err)
-				}
-			})
-		}
-		b.link.Heal()
+		release := acquire(b)
+		b.took(200*time.Millisecond, 0, func() { b.ok(release()) })
 	})
 }
 
 func TestAReleaseReturnsByItsBound(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		store := memlock.New() // punctual: the first command goes out on the caller's goroutine
-		locks, err := core.New(store)
-		b.ok(err)
-		x := b.acquire(locks, "name")
-		store.SetDelay(time.Hour)
+		x := b.acquire(b.locker(b.store), "name") // punctual: the first command goes out on the caller's goroutine
+		b.store.SetDelay(time.Hour)
 		b.took(bound, 0, func() { b.is(x.Release(context.Background()), core.ErrUnavailable) })
-		store.SetDelay(0)
-		b.ok(locks.Close(b.Context()))
+		b.store.SetDelay(0)
 	})
 }
 
 func TestALossIsToldThoughItsReleaseIsNotConfirmed(t *testing.T) {
 	t.Parallel()
-	for _, d := range []time.Duration{bound / 2, time.Minute} {
+	for _, left := range []time.Duration{time.Millisecond, bound / 2, time.Minute} { // of the caller's context
 		virtual(t, func(b *bench) {
-			ctx, cancel := context.WithTimeout(b.Context(), time.Second+d)
-			defer cancel()
-			err := b.locks.Do(ctx, "name", func(ctx context.Context) error {
+			err := b.locks.Do(b.in(time.Second+left), "name", func(ctx context.Context) error {
 				<-ctx.Done()
 				b.link.All(lab.RequestLost)
 				return nil
 			}, core.WithMaxHold(time.Second))
 			b.is(err, core.ErrLost)
-			x := b.acquire(b.other(), "another")
-			b.ok(x.Release(b.Context()))
-			b.link.All(lab.Delivered)
-			y := b.acquire(b.locks, "third", core.WithMaxHold(time.Second))
-			<-y.Context().Done()
-			b.link.All(lab.RequestLost)
-			ended, end := context.WithTimeout(b.Context(), time.Millisecond)
-			defer end()
-			b.is(y.Release(ended), core.ErrLost)
 		})
 	}
 }
@@ -115,8 +81,7 @@ func TestALateDuplicateKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.link.Next(lab.OpAcquire, lab.ReplyHeldBack)
-		x, err := b.locks.Acquire(b.Context(), "name", core.WithMinHold(time.Minute)) // by its second command
-		b.ok(err)
+		x := b.acquire(b.locks, "name", core.WithMinHold(time.Minute)) // by its second command
 		b.link.All(lab.Refused, lab.OpRelease)
 		b.is(x.Release(b.Context()), core.ErrUnavailable)
 		b.link.All(lab.Delivered)
@@ -126,50 +91,170 @@ func TestALateDuplicateKeepsTheNameForItsMinHold(t *testing.T) {
 	})
 }
 
-// panicking is a backend whose client's hook panics once.
-type panicking struct {
-	*memlock.Store
-	acquire, release atomic.Bool
-}
-
-func (p *panicking) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if p.acquire.Swap(false) {
-		panic("hook")
-	}
-	return p.Store.Acquire(ctx, c)
-}
-
-func (p *panicking) Release(ctx context.Context, c driver.Claim) error {
-	if p.release.Swap(false) {
-		panic("hook")
-	}
-	return p.Store.Release(ctx, c)
-}
-
 func TestAPanicOfTheBackendsClientLeavesTheNameToOthers(t *testing.T) {
 	t.Parallel()
 	for _, opts := range [][]core.Option{nil, {core.WithShared()}, {core.WithWait(0)}} {
 		for _, acquiring := range []bool{true, false} {
 			virtual(t, func(b *bench) {
-				d := &panicking{Store: memlock.New()}
-				locks, err := core.New(d)
-				b.ok(err)
+				client := &hooked{Driver: b.store}
+				locks := b.locker(client)
 				b.ok(locks.Do(b.Context(), "name", noWork)) // it is known to be quick now
-				d.acquire.Store(acquiring)
-				d.release.Store(!acquiring)
-				func() {
-					defer func() {
-						if recover() == nil {
-							b.Error("no panic")
-						}
-					}()
-					_ = locks.Do(b.Context(), "name", noWork, opts...)
-				}()
-				x, err := locks.Acquire(b.Context(), "name", core.WithWait(ttl))
-				b.ok(err)
-				b.ok(x.Release(b.Context()))
-				b.ok(locks.Close(b.Context()))
+				if acquiring {
+					client.acquire = func(context.Context, driver.Claim) (driver.Grant, error) {
+						client.acquire = nil
+						panic("hook")
+					}
+				} else {
+					client.release = func(context.Context, driver.Claim) error {
+						client.release = nil
+						panic("hook")
+					}
+				}
+				b.panics("hook", func() { _ = locks.Do(b.Context(), "name", noWork, opts...) })
+				b.gets(locks.Acquire(b.Context(), "name", core.WithWait(ttl)))
 			})
 		}
 	}
+}
+
+const minHold = time.Minute
+
+func TestAnEarlyReleaseLeavesTheNameTakenForTheRestOfMinHold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithMinHold(minHold), core.WithLabel("node-1"))
+		time.Sleep(25 * time.Second)
+		b.ok(x.Release(b.Context()))
+		const rest = minHold - 25*time.Second
+		for _, l := range []*core.Locker{b.other(), b.locks} {
+			if held := b.refused(l, "name"); held.RetryAfter != rest {
+				b.Errorf("retry after %s", held.RetryAfter)
+			}
+		}
+		b.took(rest, 2*time.Millisecond, func() { b.gets(b.other().Acquire(b.Context(), "name")) })
+	})
+}
+
+func TestALateReleaseFreesTheNameAtOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name", core.WithMinHold(minHold))
+		time.Sleep(minHold)
+		b.ok(x.Release(b.Context()))
+		if keep := b.link.LastClaim().Keep; keep != 0 {
+			b.Errorf("kept for %s", keep)
+		}
+		b.free()
+	})
+}
+
+func TestACrashLeavesTheNameTakenForTheRestOfMinHold(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]time.Duration{
+		"at once": 0, "after renewals": 45 * time.Second, "at its end": 55 * time.Second,
+	}, func(b *bench, crash time.Duration) {
+		x := b.acquire(b.locks, "name", core.WithMinHold(minHold))
+		granted := time.Now()
+		time.Sleep(crash)
+		b.ok(x.Err())
+		b.link.All(lab.Refused)
+		b.gets(b.other().Acquire(b.Context(), "name"))
+		if after := time.Since(granted); after < minHold || after > max(minHold, crash+ttl)+2*time.Second {
+			b.Errorf("free after %s", after)
+		}
+		b.is(x.Err(), core.ErrLost)
+	})
+}
+
+var errFull = errors.New("OOM command not allowed")
+
+// A lock service may have no room for a marker.
+func TestCompletedWorkWithoutAMarkerIsReleasedAndTheCallerIsTold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		releases, r, dedup := 0, &recorder{}, core.WithDedup(time.Hour)
+		full := &hooked{Driver: b.store, release: func(ctx context.Context, c driver.Claim) error {
+			releases++
+			marks := c.Dedup > 0
+			c.Dedup = 0
+			if err := b.store.Release(ctx, c); err != nil || !marks {
+				return err
+			}
+			return fmt.Errorf("%w: %w", driver.ErrUnmarked, errFull)
+		}}
+		locks := b.locker(full, dedup, observing(r.observer()))
+		x := b.acquire(locks, "name")
+		err := x.Complete(b.Context())
+		b.is(err, core.ErrUnavailable, errFull)
+		b.isNot(err, core.ErrLost)
+		b.says(err, core.ErrUnavailable, "without its dedup marker")
+		b.is(x.Err(), core.ErrReleased)
+		if releases != 1 {
+			b.Errorf("%d releases", releases)
+		}
+		b.ok(b.acquire(b.locker(full, dedup), "name").Release(b.Context())) // neither held nor done
+		r.take()
+		b.ok(locks.Do(b.Context(), "name", noWork))
+		if told := r.take(); !strings.Contains(told, "unconfirmed") {
+			b.Error(told)
+		}
+	})
+}
+
+// crowded returns contexts below x's, so many that x takes long to end them all.
+func crowded(b *bench, x *core.Lease) (all []context.Context) {
+	for range 20_000 {
+		ctx, cancel := context.WithCancel(x.Context())
+		b.Cleanup(cancel)
+		all = append(all, ctx)
+	}
+	return all
+}
+
+// A lease and the one that has re-entered it end at once: only the last one gives the name back, once, and with all contexts ended.
+func TestLeasesThatEndTogetherGiveTheNameBackOnce(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var below []context.Context
+		locks := b.locker(&hooked{Driver: b.link, release: func(ctx context.Context, c driver.Claim) error {
+			for _, ctx := range below {
+				if ctx.Err() == nil {
+					b.Error("the name is given back, and a context has not ended")
+					break
+				}
+			}
+			return b.link.Release(ctx, c)
+		}})
+		x := b.acquire(locks, "name")
+		y := b.lease(locks.TryAcquire(x.Context(), "name"))
+		below = crowded(b, y)
+		var ends sync.WaitGroup
+		ends.Go(func() { b.ok(y.Release(b.Context())) })
+		<-y.Context().Done() // and those below it have not ended yet
+		b.ok(x.Release(b.Context()))
+		ends.Wait()
+		b.sent(1, lab.OpRelease)
+	})
+}
+
+// The same with a hold that has another turn: by then it is that of who waits, and nobody ends it but him.
+func TestLeasesThatEndTogetherEndNobodyElses(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x, waiting := b.queue(2)
+		y := b.lease(b.locks.TryAcquire(x.Context(), "name"))
+		crowded(b, y)
+		var ends sync.WaitGroup
+		ends.Go(func() { b.ok(y.Release(b.Context())) })
+		<-y.Context().Done()
+		b.ok(x.Release(b.Context()))
+		ends.Wait()
+		z := waiting[0].granted()
+		if z.Fence() != x.Fence()+1 {
+			b.Error("no turn of the same hold")
+		}
+		b.is(second(b.other().TryAcquire(b.Context(), "name")), core.ErrHeld)
+		b.ok(z.Err())
+		b.ok(z.Release(b.Context()))
+	})
 }

@@ -20,13 +20,6 @@ func TestNothingThatCanBePrintedHasTheToken(t *testing.T) {
 	t.Parallel()
 	var out, logged bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&logged, nil))
-	o := observer{
-		Acquired: func(e core.Event) { log.Info("event", "e", e) },
-		Released: func(e core.Event) { log.Info("event", "e", e) },
-		Lost:     func(e core.Event) { log.Info("event", "e", e) },
-		Renewed:  func(e core.Event) { log.Info("event", "e", e) },
-		Failed:   func(e core.Event) { log.Info("event", "e", e) },
-	}
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithLabel("label"))
 		claim := b.link.LastClaim()
@@ -59,5 +52,5 @@ func TestNothingThatCanBePrintedHasTheToken(t *testing.T) {
 		if hex := fmt.Sprintf("%x", token); strings.Contains(text, token) || strings.Contains(text, hex) {
 			b.Error("the token was printed")
 		}
-	}, observing(o), core.WithLogger(log))
+	}, core.WithObserver(func(e core.Event) { log.Info("event", "e", e) }), core.WithLogger(log))
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func (b *bench) reader(l *core.Locker, name string) *core.Lease {
@@ -18,87 +17,39 @@ func (b *bench) reader(l *core.Locker, name string) *core.Lease {
 	return b.acquire(l, name, core.WithShared())
 }
 
-func TestReadersHoldANameTogetherAndWritersAlone(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		other := b.other()
-		readers := []*core.Lease{b.reader(b.locks, "name"), b.reader(b.locks, "name"), b.reader(other, "name")}
-		for _, l := range []*core.Locker{b.locks, other} {
-			b.taken(l, "name")
-		}
-		time.Sleep(5 * ttl) // all are renewed
-		for _, x := range readers {
-			b.ok(x.Err())
-			b.ok(x.Check(b.Context()))
-			b.ok(core.Confirm(x.Context()))
-			b.ok(x.Release(b.Context()))
-		}
-		writer := b.acquire(other, "name")
-		b.taken(b.locks, "name", core.WithShared())
-		if readers[0].Fence() >= writer.Fence() || readers[0].Fence() == 0 {
-			b.Errorf("fences %d and %d", readers[0].Fence(), writer.Fence())
-		}
-		b.ok(writer.Release(b.Context()))
-		after := b.reader(b.locks, "name")
-		if after.Fence() <= writer.Fence() {
-			b.Errorf("a reader's fence %d after a writer's %d", after.Fence(), writer.Fence())
-		}
-		b.ok(after.Release(b.Context()))
-	})
-}
-
 func TestReadersOfOneProcessDoNotAskOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	for what, opts := range map[string][]core.Option{"that wait": {core.WithShared()}, "that try": {core.WithShared(), core.WithWait(0)}} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				b.link.Delay(100*time.Millisecond, 0)
-				var wg sync.WaitGroup
-				b.took(200*time.Millisecond, 0, func() { // there and back
-					for range 50 {
-						wg.Go(func() {
-							b.is(b.locks.Do(b.Context(), "name", func(context.Context) error { return nil }, opts...), nil)
-						})
-					}
-					wg.Wait()
-				})
-			})
+	each(t, map[string]time.Duration{"that wait": core.WaitForever, "that try": 0}, func(b *bench, wait time.Duration) {
+		b.link.Delay(100*time.Millisecond, 0)
+		var wg sync.WaitGroup
+		b.took(200*time.Millisecond, 0, func() { // there and back
+			for range 50 {
+				wg.Go(func() { b.ok(b.locks.Do(b.Context(), "name", noWork, core.WithShared(), core.WithWait(wait))) })
+			}
+			wg.Wait()
 		})
-	}
+	})
 }
 
 func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		stop := make(chan struct{})
+		var stop atomic.Bool
 		var wg sync.WaitGroup
 		for i := range 6 { // there is always one of them inside
-			locks := b.locks
-			if i%2 == 0 {
-				locks = b.other()
-			}
+			locks := []*core.Locker{b.other(), b.locks}[i%2]
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-						b.is(locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil }, core.WithShared()), nil)
-					}
+				for !stop.Load() {
+					b.ok(locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil }, core.WithShared()))
 				}
 			})
 		}
 		time.Sleep(5 * time.Second)
 		for _, l := range []*core.Locker{b.locks, b.other()} {
-			b.took(0, 2*time.Second, func() {
-				x, err := l.Acquire(b.Context(), "name")
-				b.ok(err)
-				b.ok(x.Release(b.Context()))
-			})
+			b.took(0, 2*time.Second, func() { b.gets(l.Acquire(b.Context(), "name")) })
 		}
-		close(stop)
+		stop.Store(true)
 		wg.Wait()
 	})
 }
@@ -106,47 +57,36 @@ func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
 func TestReentryNeedsTheSameModeOrAWeakerOne(t *testing.T) {
 	t.Parallel()
 	plain, shared, three, four := core.WithLimit(1), core.WithShared(), core.WithLimit(3), core.WithLimit(4)
-	rows := []struct {
+	for i, row := range []struct {
 		outer, inner core.Option
-		joins        bool
+		want         error
 	}{
-		{plain, plain, true}, {plain, shared, true}, {plain, three, false},
-		{shared, shared, true}, {shared, plain, false}, {shared, three, false},
-		{three, three, true}, {three, four, false}, {three, plain, false}, {three, shared, false},
-	}
-	virtual(t, func(b *bench) {
-		for i, row := range rows {
+		{plain, plain, nil}, {plain, shared, nil}, {plain, three, core.ErrInvalid},
+		{shared, shared, nil}, {shared, plain, core.ErrInvalid}, {shared, three, core.ErrInvalid},
+		{three, three, nil}, {three, four, core.ErrInvalid}, {three, plain, core.ErrInvalid}, {three, shared, core.ErrInvalid},
+	} {
+		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name", row.outer)
-			asked := b.link.Calls(lab.OpAcquire)
-			y, err := b.locks.Acquire(x.Context(), "name", row.inner)
-			if row.joins {
-				b.ok(err)
-				b.ok(y.Release(b.Context()))
-			} else {
-				b.is(err, core.ErrInvalid)
+			if err := b.locks.Do(x.Context(), "name", noWork, row.inner); !errors.Is(err, row.want) {
+				b.Errorf("row %d: %v", i, err)
 			}
-			if b.link.Calls(lab.OpAcquire) != asked {
-				b.Errorf("row %d: asked the backend", i)
-			}
+			b.sent(1)
 			b.ok(x.Check(b.Context()))
-			b.ok(x.Release(b.Context()))
-		}
-	})
+		})
+	}
 }
 
 func TestSiblingsInsideAReadersLeaseReadTogether(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.reader(b.locks, "name")
-		one, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
-		b.ok(err)
-		two, err := b.locks.TryAcquire(x.Context(), "name", core.WithShared())
-		b.ok(err)
-		b.ok(x.Release(b.Context()))
-		b.ok(one.Release(b.Context()))
-		b.taken(b.other(), "name") // the last of them frees it
-		b.ok(two.Release(b.Context()))
-		b.ok(b.acquire(b.other(), "name").Release(b.Context()))
+		one := b.lease(b.locks.TryAcquire(x.Context(), "name", core.WithShared()))
+		two := b.lease(b.locks.TryAcquire(x.Context(), "name", core.WithShared()))
+		for _, y := range []*core.Lease{x, one, two} { // the last of them frees it
+			b.taken(b.other(), "name")
+			b.ok(y.Release(b.Context()))
+		}
+		b.free()
 	})
 }
 
@@ -154,19 +94,12 @@ func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		var told []core.Event
-		var mu sync.Mutex
-		locks := b.other(observing(observer{Limited: func(e core.Event) {
-			mu.Lock()
-			told = append(told, e)
-			mu.Unlock()
-		}}), core.WithTemplate("{name}"))
-		small := b.acquire(b.locks, "name", core.WithLimit(2))
-		x := b.acquire(locks, "name", core.WithLimit(5))
-		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-		defer cancel()
-		b.is(second(locks.Acquire(ctx, "name", core.WithLimit(5))), core.ErrHeld, context.DeadlineExceeded)
-		same := b.acquire(b.locks, "same", core.WithLimit(5))
-		b.ok(b.acquire(locks, "same", core.WithLimit(5)).Release(b.Context()))
+		locks := b.other(observing(observer{Limited: func(e core.Event) { told = append(told, e) }}), core.WithTemplate("{name}"))
+		b.acquire(b.locks, "name", core.WithLimit(2))
+		b.acquire(locks, "name", core.WithLimit(5))
+		b.is(second(locks.Acquire(b.in(time.Minute), "name", core.WithLimit(5))), core.ErrHeld, context.DeadlineExceeded)
+		b.acquire(b.locks, "same", core.WithLimit(5))
+		b.acquire(locks, "same", core.WithLimit(5))
 		synctest.Wait()
 		if len(told) != 2 { // once for each call
 			b.Errorf("told %d times", len(told))
@@ -176,27 +109,17 @@ func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 				b.Errorf("told %+v", e)
 			}
 		}
-		for _, x := range []*core.Lease{small, x, same} {
-			b.ok(x.Release(b.Context()))
-		}
 	})
 }
 
 func TestSeveralNamesAreReadTogether(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		var leases []*core.LeaseSet
 		for range 2 {
-			x, err := b.locks.AcquireAll(b.Context(), []string{"b", "a"}, core.WithShared(), core.WithWait(0))
-			b.ok(err)
-			leases = append(leases, x)
+			b.set(b.locks.AcquireAll(b.Context(), pair, core.WithShared(), core.WithWait(0)))
 		}
-		_, err := b.other().AcquireAll(b.Context(), []string{"a", "c"}, core.WithWait(0))
-		if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Name != "a" {
-			b.Errorf("%v", err)
-		}
-		for _, x := range leases {
-			b.ok(x.Release(b.Context()))
+		if held := b.heldBy(second(b.other().AcquireAll(b.Context(), []string{"a", "c"}, core.WithWait(0)))); held.Name != "a" {
+			b.Errorf("%v", held)
 		}
 	})
 }

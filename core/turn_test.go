@@ -2,7 +2,9 @@ package core_test
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,22 +104,10 @@ func (b *bench) served(holder *core.Lease, w *call) *core.Lease {
 	return w.granted()
 }
 
-// commands says how many calls of any kind the backend has had over the link.
-func (b *bench) commands() (n int) {
-	for _, op := range []lab.Op{
-		lab.OpAcquire, lab.OpRenew, lab.OpRelease, lab.OpWait,
-	} {
-		n += b.link.Calls(op)
-	}
-	return n
-}
-
 // free fails the test unless another process can have the name right now.
 func (b *bench) free() {
 	b.Helper()
-	x, err := b.other().TryAcquire(b.Context(), "name")
-	b.ok(err)
-	b.ok(x.Release(b.Context()))
+	b.ok(b.acquire(b.other(), "name").Release(b.Context()))
 }
 
 func TestAWaiterOfThisProcessTakesTheNextTurnWithoutACommand(t *testing.T) {
@@ -127,20 +117,14 @@ func TestAWaiterOfThisProcessTakesTheNextTurnWithoutACommand(t *testing.T) {
 		sent := b.commands()
 		for _, w := range waiting {
 			ctx := x.Context()
-			b.ok(x.Release(b.Context()))
-			y := w.granted()
-			if ctx.Err() == nil {
-				b.Error("the context of the earlier turn still stands")
-			}
-			if y.Fence() != x.Fence()+1 {
-				b.Errorf("fence %d after %d", y.Fence(), x.Fence())
+			y := turnAfter(x, w)
+			if ctx.Err() == nil || y.Fence() != x.Fence()+1 {
+				b.Errorf("the context of the earlier turn: %v; fence %d after %d", ctx.Err(), y.Fence(), x.Fence())
 			}
 			b.ok(y.Err())
 			x = y
 		}
-		if n := b.commands() - sent; n != 0 {
-			b.Errorf("%d commands", n)
-		}
+		b.sent(sent)
 		b.ok(x.Check(b.Context()))
 		b.ok(x.Release(b.Context()))
 		b.free()
@@ -151,7 +135,6 @@ func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheTenure(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		asked, waiting := b.queue(4)
-		claim := b.link.LastClaim()
 		before := asked.Context()
 		silent := turnAfter(asked, waiting[0])
 		atEnd := silent.ValidUntil()
@@ -160,27 +143,21 @@ func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheTenure(t *testing.T) {
 		if !z.ValidUntil().After(atEnd) {
 			b.Error("not renewed")
 		}
-		b.ok(b.store.Release(b.Context(), claim)) // an operator
+		b.store.Lose("name") // an operator deletes it
 		b.is(z.Check(b.Context()), core.ErrLost)
 		b.reason(z, core.ReasonTaken)
 		checks := b.link.Calls(lab.OpRenew)
 		for _, x := range []*core.Lease{asked, silent} {
 			for _, err := range []error{x.Err(), x.Check(b.Context())} {
-				if !errors.Is(err, core.ErrReleased) {
-					b.Errorf("%v, not released", err)
-				}
+				b.is(err, core.ErrReleased)
 			}
 			b.ok(x.Release(b.Context()))
 			b.is(context.Cause(x.Context()), context.Canceled)
 			b.isNot(context.Cause(x.Context()), core.ErrLost)
-			if !x.ValidUntil().Equal(atEnd) {
-				b.Errorf("valid until %s, not %s", x.ValidUntil(), atEnd)
-			}
+			b.validFor(x, atEnd, 0)
 		}
 		b.is(context.Cause(before), context.Canceled)
-		if n := b.link.Calls(lab.OpRenew) - checks; n != 0 {
-			b.Errorf("%d checks of what is over", n)
-		}
+		b.sent(checks, lab.OpRenew) // none of what is over
 	})
 }
 
@@ -196,9 +173,7 @@ func TestAnEndedTurnSendsNothing(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x, waiting := b.queue(2)
 		b.link.Next(lab.OpRenew, lab.HeldBack)
-		checked := make(chan error, 1)
-		go func() { checked <- x.Check(b.Context()) }()
-		synctest.Wait()
+		checked := b.begin(func() error { return x.Check(b.Context()) })
 		b.link.Deliver()
 		b.ok(<-checked)
 		y := turnAfter(x, waiting[0])
@@ -207,10 +182,7 @@ func TestAnEndedTurnSendsNothing(t *testing.T) {
 		b.is(core.Confirm(x.Context()), core.ErrReleased)
 		b.ok(x.Release(b.Context()))
 		b.ok(x.Finish(b.Context(), nil))
-		if n := b.commands() - sent; n != 0 {
-			b.Errorf("%d commands", n)
-		}
-		b.ok(y.Err())
+		b.sent(sent)
 		b.ok(y.Release(b.Context()))
 	})
 }
@@ -219,87 +191,65 @@ func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		opts    []core.Option
-		prepare func(b *bench)
-		doubt   func(b *bench, x *core.Lease)
+		before  lab.Fate // of the first wait
+		doubt   func(b *bench)
 		release error
 	}
-	rows := map[string]row{
-		"less than a third is left": {
-			opts:  []core.Option{core.WithoutRenewal()},
-			doubt: func(*bench, *core.Lease) { time.Sleep(ttl * 3 / 4) },
-		},
-		"a renewal failed": {doubt: func(b *bench, _ *core.Lease) {
-			b.link.Next(lab.OpRenew, lab.Refused)
-			b.eventually("a renewal", func() bool { return b.link.Calls(lab.OpRenew) == 2 })
-		}},
-		"a renewal is under way": {doubt: func(b *bench, _ *core.Lease) {
-			b.link.Next(lab.OpRenew, lab.HeldBack)
+	renewal := func(fate lab.Fate) func(b *bench) {
+		return func(b *bench) {
+			b.link.Next(lab.OpRenew, fate)
 			b.eventually("a renewal", func() bool { return b.link.Calls(lab.OpRenew) == 2 })
 			time.AfterFunc(time.Millisecond, func() { b.link.Deliver() })
-		}},
-		"an acquire went unanswered": {
-			prepare: func(b *bench) { b.link.Next(lab.OpWait, lab.ReplyReset) },
-			doubt:   func(*bench, *core.Lease) {},
-		},
+		}
+	}
+	after := func(d time.Duration) func(b *bench) { return func(*bench) { time.Sleep(d) } }
+	each(t, map[string]row{
+		"less than a third is left":  {opts: []core.Option{core.WithoutRenewal()}, doubt: after(ttl * 3 / 4)},
+		"a renewal failed":           {doubt: renewal(lab.Refused)},
+		"a renewal is under way":     {doubt: renewal(lab.HeldBack)},
+		"an acquire went unanswered": {before: lab.ReplyReset, doubt: after(0)},
 		"the hold was too long": {
-			opts:    []core.Option{core.WithMaxHold(2 * time.Millisecond)},
-			doubt:   func(*bench, *core.Lease) { time.Sleep(3 * time.Millisecond) },
-			release: core.ErrLost,
+			opts: []core.Option{core.WithMaxHold(2 * time.Millisecond)}, doubt: after(3 * time.Millisecond), release: core.ErrLost,
 		},
-	}
-	for what, row := range rows {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				if row.prepare != nil {
-					row.prepare(b)
-				}
-				x, waiting := b.queue(2, row.opts...)
-				row.doubt(b, x)
-				before := b.link.Calls(lab.OpRelease)
-				b.is(x.Release(b.Context()), row.release)
-				b.ok(waiting[0].granted().Err())
-				if b.link.Calls(lab.OpRelease) != before+1 {
-					b.Errorf("%d releases", b.link.Calls(lab.OpRelease)-before)
-				}
-				b.ok(waiting[0].lease.Release(b.Context()))
-				b.free()
-			})
-		})
-	}
+	}, func(b *bench, r row) {
+		b.link.Next(lab.OpWait, r.before)
+		x, waiting := b.queue(2, r.opts...)
+		r.doubt(b)
+		sent := b.link.Calls(lab.OpRelease)
+		b.is(x.Release(b.Context()), r.release)
+		b.ok(waiting[0].granted().Err())
+		b.sent(sent+1, lab.OpRelease)
+		b.ok(waiting[0].lease.Release(b.Context()))
+		b.free()
+	})
 }
 
 func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
 	t.Parallel()
-	passes := map[string]bool{"another TTL": true, "another period": true, "a label": true} // a renewal carries those
-	for what, opt := range map[string]core.Option{
-		"another TTL":    core.WithTTL(ttl / 2),
-		"another period": core.WithRenewEvery(time.Second),
-		"no renewal":     core.WithoutRenewal(),
-		"a label":        core.WithLabel("mine"),
-		"a dedup marker": core.WithDedup(time.Hour),
-		"the same":       nil,
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				holder := b.acquire(b.other(), "name")
-				opts := []core.Option{core.WithTemplate("t"), core.WithWait(time.Minute), core.WithoutReentry()}
-				if opt != nil {
-					opts = append(opts, opt)
-				}
-				first, second, third := b.call(b.locks), b.call(b.locks, opts...), b.call(b.locks)
-				x := b.served(holder, first)
-				sent := b.commands()
-				y := turnAfter(x, second)
-				if turn := b.commands() == sent; turn != (opt == nil || passes[what]) {
-					b.Errorf("a turn: %v", turn)
-				}
-				b.ok(turnAfter(y, third).Release(b.Context()))
-				b.free()
-			})
-		})
+	type row struct {
+		opts []core.Option
+		turn bool
 	}
+	each(t, map[string]row{
+		"the same":       {nil, true},
+		"another TTL":    {[]core.Option{core.WithTTL(ttl / 2)}, true}, // a renewal carries it
+		"another period": {[]core.Option{core.WithRenewEvery(time.Second)}, true},
+		"a label":        {[]core.Option{core.WithLabel("mine")}, true},
+		"no renewal":     {[]core.Option{core.WithoutRenewal()}, false},
+		"a dedup marker": {[]core.Option{core.WithDedup(time.Hour)}, false},
+	}, func(b *bench, r row) {
+		holder := b.acquire(b.other(), "name")
+		opts := append(r.opts, core.WithTemplate("t"), core.WithWait(time.Minute), core.WithoutReentry())
+		first, second, third := b.call(b.locks), b.call(b.locks, opts...), b.call(b.locks)
+		x := b.served(holder, first)
+		sent := b.commands()
+		y := turnAfter(x, second)
+		if turn := b.commands() == sent; turn != r.turn {
+			b.Errorf("a turn: %v", turn)
+		}
+		b.ok(turnAfter(y, third).Release(b.Context()))
+		b.free()
+	})
 }
 
 func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
@@ -311,10 +261,100 @@ func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
 		first, second, third := b.call(derived), b.call(derived), b.call(b.locks)
 		b.ok(holder.Release(b.Context()))
 		b.ok(first.granted().Complete(b.Context()))
-		if !second.ended() || !errors.Is(second.err, core.ErrDuplicate) {
-			b.Errorf("%v, %v", second.lease, second.err)
-		}
+		b.is(second.failed(), core.ErrDuplicate)
 		b.ok(third.granted().Release(b.Context()))
 		b.free()
 	})
+}
+
+// busy is the context of a caller who, once it stands in line, does not look for a while: so
+// what it is called up with, and what else happens, come at the same time.
+type busy struct {
+	context.Context
+	once *sync.Once
+	d    time.Duration
+}
+
+func (c busy) Done() <-chan struct{} {
+	c.once.Do(func() { time.Sleep(c.d) })
+	return c.Context.Done()
+}
+
+// busyCall is call for a caller who looks after d.
+func (b *bench) busyCall(l *core.Locker, d time.Duration) *call {
+	return b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) {
+		return l.Acquire(busy{ctx, new(sync.Once), d}, "name")
+	})
+}
+
+func TestCloseTakesBackATurnThatNobodyHasSeen(t *testing.T) {
+	t.Parallel()
+	for _, hold := range []time.Duration{0, tired} {
+		for range 10 { // it may see either first
+			virtual(t, func(b *bench) {
+				holder := b.acquire(b.other(), "name")
+				first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired)
+				b.ok(holder.Release(b.Context()))
+				x := first.granted()
+				time.Sleep(hold)
+				b.ok(x.Release(b.Context()))
+				b.took(2*tired-hold, 0, func() { b.ok(b.locks.Close(b.Context())) })
+				<-w.over
+				b.is(w.err, core.ErrClosed)
+				b.free()
+			})
+		}
+	}
+}
+
+func TestAClosedLockerGivesNoTurns(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired)
+		b.ok(holder.Release(b.Context()))
+		x := first.granted()
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
+		b.is(context.Cause(x.Context()), core.ErrClosed)
+		b.ok(x.Release(b.Context()))
+		b.free()
+		b.ok(<-closed)
+		b.is(w.failed(), core.ErrClosed)
+		if told := r.take(); strings.Count(told, "acquired") != 1 {
+			b.Error(told)
+		}
+	}, observing(r.observer()))
+}
+
+func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	virtual(t, func(b *bench) {
+		inAnyOrder := func(want ...string) { // who is told first of two leases is not determined
+			b.Helper()
+			got := strings.Split(r.take(), "; ")
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				b.Errorf("told %q, not %q", got, want)
+			}
+		}
+		holder := b.acquire(b.other(), "name")
+		var calls []*call
+		for _, template := range []string{"a", "b", "c"} {
+			calls = append(calls, b.call(b.locks, core.WithTemplate(template)))
+		}
+		time.Sleep(time.Second / 2)
+		b.ok(holder.Release(b.Context()))
+		x := calls[0].granted()
+		r.told(b, "waited a 500ms ok=true; acquired a 500ms reentry=false fence=true")
+		time.Sleep(time.Millisecond)
+		y := turnAfter(x, calls[1])
+		inAnyOrder("acquired b 501ms reentry=false fence=true", "released a 1ms marked=false", "waited b 501ms ok=true")
+		time.Sleep(tired)
+		z := turnAfter(y, calls[2]) // yielded
+		inAnyOrder("acquired c 507ms reentry=false fence=true", "released b 6ms marked=false", "waited c 507ms ok=true")
+		b.ok(z.Release(b.Context()))
+		r.told(b, "released c 0s marked=false")
+	}, observing(r.observer()))
 }

@@ -1,6 +1,7 @@
 package coalesce
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,6 @@ func (f *far) Capabilities() driver.Capabilities {
 	return c
 }
 
-func (f *far) travel() {
-	if f.trip != nil {
-		time.Sleep(f.trip())
-	}
-}
-
 func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return f.ask(ctx, c, f.Store.Acquire)
 }
@@ -50,28 +45,28 @@ func (f *far) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return f.ask(ctx, c, f.Store.Wait)
 }
 
-func (f *far) ask(ctx context.Context, c driver.Claim, do func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
-	f.travel()
-	g, err := do(ctx, c)
-	f.travel()
-	if f.fail != nil {
-		if lost := f.fail("acquire", c); lost != nil {
-			return driver.Grant{}, lost
-		}
-	}
+func (f *far) ask(ctx context.Context, c driver.Claim, do func(context.Context, driver.Claim) (driver.Grant, error)) (g driver.Grant, err error) {
+	err = f.through("acquire", c, func() error { g, err = do(ctx, c); return err })
 	return g, err
 }
 
-func (f *far) Release(ctx context.Context, c driver.Claim) error {
-	f.travel()
-	err := f.Store.Release(ctx, c)
-	f.travel()
+// through is a command and its answer, or what comes instead of that.
+func (f *far) through(op string, c driver.Claim, do func() error) error {
+	if f.trip != nil {
+		time.Sleep(f.trip())
+	}
+	err := do()
+	if f.trip != nil {
+		time.Sleep(f.trip())
+	}
 	if f.fail != nil {
-		if lost := f.fail("release", c); lost != nil {
-			return lost
-		}
+		return cmp.Or(f.fail(op, c), err)
 	}
 	return err
+}
+
+func (f *far) Release(ctx context.Context, c driver.Claim) error {
+	return f.through("release", c, func() error { return f.Store.Release(ctx, c) })
 }
 
 func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
@@ -184,36 +179,30 @@ func play(t *testing.T, random *rand.Rand) {
 
 func TestManyCallsDuringARunLeadToExactlyOneMore(t *testing.T) {
 	t.Parallel()
-	for what, self := range map[string]func(int) string{
-		"of callers with a name": func(i int) string { return fmt.Sprint(i) },
-		"of callers without":     func(int) string { return "" },
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New()
-				groups := []*Group{newGroup(t, store), newGroup(t, store), newGroup(t, store)}
-				h := &history{}
-				var wg sync.WaitGroup
-				for i := range 100 {
-					wg.Go(func() {
-						err := groups[i%3].Do(t.Context(), reindex(self(i)), h.work(t, time.Minute))
-						if err != nil && (i == 0 || !errors.Is(err, ErrCovered)) {
-							t.Error(err)
-						}
-					})
-					if i == 0 {
-						synctest.Wait() // it runs
+	for _, self := range []func(int) string{func(i int) string { return fmt.Sprint(i) }, func(int) string { return "" }} { // of callers with a name, and without
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New()
+			groups := []*Group{newGroup(t, store), newGroup(t, store), newGroup(t, store)}
+			h := &history{}
+			var wg sync.WaitGroup
+			for i := range 100 {
+				wg.Go(func() {
+					err := groups[i%3].Do(t.Context(), reindex(self(i)), h.work(t, time.Minute))
+					if err != nil && (i == 0 || !errors.Is(err, ErrCovered)) {
+						t.Error(err)
 					}
-					if i == 50 {
-						time.Sleep(time.Second)
-					}
+				})
+				if i == 0 {
+					synctest.Wait() // it runs
 				}
-				wg.Wait()
-				if len(h.begun) != 2 {
-					t.Errorf("%d runs", len(h.begun))
+				if i == 50 {
+					time.Sleep(time.Second)
 				}
-			})
+			}
+			wg.Wait()
+			if len(h.begun) != 2 {
+				t.Errorf("caller %q: %d runs", self(1), len(h.begun))
+			}
 		})
 	}
 }
@@ -362,15 +351,11 @@ func TestAWaiterIsOneAndFreeAtOnceWhateverTheDefaults(t *testing.T) {
 	} {
 		g := newGroup(t, memlock.New(), option)
 		for range 2 {
-			x, err := g.waiters.TryAcquire(t.Context(), "place")
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			if _, err := g.waiters.TryAcquire(t.Context(), "place"); !errors.Is(err, core.ErrHeld) {
+			if err := g.waiters.Do(t.Context(), "place", func(context.Context) error {
+				_, err := g.waiters.TryAcquire(t.Context(), "place")
+				return err
+			}); !errors.Is(err, core.ErrHeld) {
 				t.Errorf("%s: a second one waits: %v", what, err)
-			}
-			if err := x.Release(t.Context()); err != nil {
-				t.Error(err)
 			}
 		}
 	}
@@ -402,22 +387,21 @@ func TestPlacesHaveNamesOfNoKeyAndOfNoOther(t *testing.T) {
 
 func TestWhatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	group := newGroup(t, memlock.New())
-	call := func(c Call, work func(context.Context) error) func() error {
-		return func() error { return group.Do(t.Context(), c, work) }
-	}
-	for what, try := range map[string]func() error{
-		"no Locker":     func() error { _, err := New(nil); return err },
-		"a nil option":  func() error { _, err := New(newLocker(t, memlock.New()), nil); return err },
-		"dedup":         func() error { _, err := New(newLocker(t, memlock.New()), core.WithDedup(time.Hour)); return err },
-		"dedup before":  func() error { _, err := New(newLocker(t, memlock.New(), core.WithDedup(time.Hour))); return err },
-		"no work":       call(Call{Name: "index"}, nil),
-		"no name":       call(Call{Work: "reindex"}, mustNotRun(t)),
-		"a long self":   call(reindex(strings.Repeat("x", 257)), mustNotRun(t)),
-		"negative wait": call(Call{Name: "index", Wait: -1}, mustNotRun(t)),
-		"endless wait":  call(Call{Name: "index", Wait: core.WaitForever - 1}, mustNotRun(t)),
+	locks, dedup := newLocker(t, memlock.New()), core.WithDedup(time.Hour)
+	group, ran := newGroup(t, memlock.New()), mustNotRun(t)
+	second := func(_ *Group, err error) error { return err }
+	for what, err := range map[string]error{
+		"no Locker":     second(New(nil)),
+		"a nil option":  second(New(locks, nil)),
+		"dedup":         second(New(locks, dedup)),
+		"dedup before":  second(New(newLocker(t, memlock.New(), dedup))),
+		"no work":       group.Do(t.Context(), Call{Name: "index"}, nil),
+		"no name":       group.Do(t.Context(), Call{Work: "reindex"}, ran),
+		"a long self":   group.Do(t.Context(), reindex(strings.Repeat("x", 257)), ran),
+		"negative wait": group.Do(t.Context(), Call{Name: "index", Wait: -1}, ran),
+		"endless wait":  group.Do(t.Context(), Call{Name: "index", Wait: core.WaitForever - 1}, ran),
 	} {
-		if err := try(); !errors.Is(err, core.ErrInvalid) {
+		if !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

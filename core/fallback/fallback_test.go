@@ -78,14 +78,25 @@ func (w *world) claim(name string) driver.Claim {
 	return driver.Claim{Name: name, Token: fmt.Sprint("token", w.n), TTL: 10 * time.Second}
 }
 
+// degrading is a claim of somebody who would go on without the service.
+func (w *world) degrading(name string) driver.Claim {
+	c := w.claim(name)
+	c.Degrade = true
+	return c
+}
+
+// in is a context that ends after d.
+func (w *world) in(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(w.Context(), d)
+	w.Cleanup(cancel)
+	return ctx
+}
+
 // degraded asks for a degraded grant of a name that nobody has, and says whether that was one.
 func (w *world) degraded(name string) (driver.Claim, bool) {
 	w.Helper()
-	c := w.claim(name)
-	c.Degrade = true
-	ctx, cancel := context.WithTimeout(w.Context(), driver.Patience(c.TTL))
-	defer cancel()
-	g, err := w.Acquire(ctx, c)
+	c := w.degrading(name)
+	g, err := w.Acquire(w.in(driver.Patience(c.TTL)), c)
 	w.check(err)
 	if g.Degraded != "" {
 		c.Token = g.Degraded
@@ -111,8 +122,7 @@ func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
 		},
 		"a wait's": func(w *world, held driver.Claim) error {
 			go func() {
-				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-				defer cancel()
+				ctx := w.in(time.Second)
 				_, _ = w.Wait(ctx, w.claim(held.Name))
 			}()
 			return nil
@@ -121,9 +131,7 @@ func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
 		"a release's": func(w *world, held driver.Claim) error { return w.Release(w.Context(), held) },
 	} {
 		virtual(t, func(w *world) {
-			held := w.claim("held")
-			_, err := w.Acquire(w.Context(), held)
-			w.check(err)
+			held := w.acquire("held")
 			w.link.All(lab.RequestLost)
 			if _, d := w.degraded("first"); !d {
 				w.Errorf("%s: not degraded", name)
@@ -169,9 +177,7 @@ func TestAShortSilenceTakesNothingFromAProofOfMore(t *testing.T) {
 func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
-		held := w.claim("held")
-		_, err := w.Acquire(w.Context(), held)
-		w.check(err)
+		held := w.acquire("held")
 		w.link.All(lab.Refused)
 		c, d := w.degraded("name")
 		if !d {
@@ -206,13 +212,10 @@ func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 func TestWhatMayHaveBeenExecutedStaysOpen(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
-		c := w.claim("name")
-		_, err := w.Acquire(w.Context(), c)
-		w.check(err)
+		c := w.acquire("name")
 		c.Keep = time.Minute
 		w.check(w.Release(w.Context(), c)) // so nobody goes local
-		c = w.claim("name")
-		c.Degrade = true
+		c = w.degrading("name")
 		w.link.Next(lab.OpAcquire, lab.ReplyReset, lab.Refused)
 		if _, err := w.Acquire(w.Context(), c); !driver.Explain(err).Open() {
 			w.Error(err)
@@ -223,14 +226,11 @@ func TestWhatMayHaveBeenExecutedStaysOpen(t *testing.T) {
 func TestANameThatAReleaseHasKeptStaysTaken(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
-		c := w.claim("name")
-		_, err := w.Acquire(w.Context(), c)
-		w.check(err)
+		c := w.acquire("name")
 		c.Keep = time.Minute
 		w.check(w.Release(w.Context(), c))
 		w.link.All(lab.Refused)
-		d := w.claim("name")
-		d.Degrade = true
+		d := w.degrading("name")
 		if _, err := w.Acquire(w.Context(), d); !driver.Explain(err).Nobody {
 			w.Error(err)
 		}

@@ -13,8 +13,7 @@ import (
 // want asks for name for somebody who would go on without the service, and says what that comes to.
 func (w *world) want(name string) driver.Meaning {
 	w.Helper()
-	c := w.claim(name)
-	c.Degrade = true
+	c := w.degrading(name)
 	_, err := w.Acquire(w.Context(), c)
 	return driver.Explain(err)
 }
@@ -38,10 +37,8 @@ func TestDegradedLeasesExcludeEachOtherWithoutALine(t *testing.T) {
 		}
 		began := time.Now()
 		time.AfterFunc(time.Second, func() { w.check(w.Release(context.Background(), first)) })
-		next := w.claim("name")
-		next.Degrade = true
-		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-		defer cancel()
+		next := w.degrading("name")
+		ctx := w.in(time.Minute)
 		g, err := w.Wait(ctx, next)
 		if err != nil || g.Degraded == "" || time.Since(began) != time.Second {
 			w.Errorf("%v after %s", err, time.Since(began))
@@ -103,16 +100,14 @@ func TestIfAllCallersLeaveEarlySomebodyFindsOut(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
 		w.link.All(lab.RequestLost)
-		c := w.claim("name")
-		c.Degrade = true
+		c := w.degrading("name")
 		ctx, cancel := context.WithCancel(w.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
 		if _, err := w.Acquire(ctx, c); !driver.Explain(err).Open() {
 			w.Error(err)
 		}
 		time.Sleep(2500 * time.Millisecond)
-		ctx, cancel = context.WithTimeout(w.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx = w.in(100 * time.Millisecond)
 		if g, err := w.Acquire(ctx, c); err != nil || g.Degraded == "" {
 			w.Error(err)
 		}
@@ -183,10 +178,8 @@ func TestOneRoundOfAWaitIsOneCall(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
 		w.acquire("name")
-		c := w.claim("name")
-		c.Degrade = true
-		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-		defer cancel()
+		c := w.degrading("name")
+		ctx := w.in(time.Second)
 		if _, err := w.Wait(ctx, c); driver.Explain(err).Kind != driver.HeldBy || w.link.Calls(lab.OpWait) != 1 {
 			w.Errorf("%v after %d calls", err, w.link.Calls(lab.OpWait))
 		}
@@ -199,8 +192,7 @@ func TestProbesAreFew(t *testing.T) {
 		w.link.Delay(10*time.Millisecond, 10*time.Millisecond)
 		for range 100 { // they all leave early
 			ctx, cancel := context.WithTimeout(w.Context(), 10*time.Millisecond)
-			c := w.claim("name")
-			c.Degrade = true
+			c := w.degrading("name")
 			if _, err := w.Acquire(ctx, c); !driver.Explain(err).Open() {
 				w.Error(err)
 			}

@@ -55,35 +55,24 @@ func TestWhatIsNoFenceIsNoArgument(t *testing.T) {
 func TestErrorsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	_, invalid := fence.Parse("x")
-	for want, err := range map[string]error{
-		"stale":   &fence.StaleError{Key: "order:1", Fence: 1, Seen: 2},
-		"invalid": invalid,
+	for want, errs := range map[string][]error{
+		"stale": {&fence.StaleError{Key: "order:1", Fence: 1, Seen: 2}, fence.ErrStale}, "invalid": {invalid, fence.ErrInvalid},
 	} {
-		typed, ok := err.(interface{ ErrorType() string })
-		if !ok || typed.ErrorType() != want || !strings.HasPrefix(err.Error(), "fence: ") {
-			t.Errorf("%v: not of type %q", err, want)
-		}
-		if errors.Is(err, fence.ErrStale) == errors.Is(err, fence.ErrInvalid) {
-			t.Errorf("%v is both or neither", err)
-		}
-	}
-	for want, err := range map[string]error{"stale": fence.ErrStale, "invalid": fence.ErrInvalid} {
-		if typed, ok := err.(interface{ ErrorType() string }); !ok || typed.ErrorType() != want {
-			t.Errorf("%v: not of type %q", err, want)
+		for _, err := range errs {
+			typed, ok := err.(interface{ ErrorType() string })
+			if !ok || typed.ErrorType() != want || !strings.HasPrefix(err.Error(), "fence: ") {
+				t.Errorf("%v: not of type %q", err, want)
+			}
+			if errors.Is(err, fence.ErrStale) != (want == "stale") || errors.Is(err, fence.ErrInvalid) != (want == "invalid") {
+				t.Errorf("%v does not match its sentinel, or both", err)
+			}
 		}
 	}
 }
 
 // badInput is what no guard takes, by what it is.
-func badInput() map[string]struct {
-	key   string
-	fence uint64
-} {
-	type row = struct {
-		key   string
-		fence uint64
-	}
-	return map[string]row{
+func badInput() map[string]bad {
+	return map[string]bad{
 		"no fence":          {"order:1", 0},
 		"fence too large":   {"order:1", fence.Max + 1},
 		"negative as uint":  {"order:1", 1<<64 - 1},
@@ -94,6 +83,11 @@ func badInput() map[string]struct {
 		"C1 control in key": {"order\u0085", 1},
 		"key is no UTF-8":   {"order\xff", 1},
 	}
+}
+
+type bad struct {
+	key   string
+	fence uint64
 }
 
 func TestMemoryRefusesBadInput(t *testing.T) {

@@ -50,26 +50,12 @@ func TestMemoryLetsNobodyInBetweenTheCheckAndTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var guard fence.Memory
-		letGo, done := make(chan struct{}), make(chan error, 2)
-		go func() {
-			done <- guard.Do(key, 10, func() error {
-				<-letGo
-				return nil
-			})
-		}()
+		letGo, done, went := make(chan struct{}), make(chan error, 2), false
+		go func() { done <- guard.Do(key, 10, func() error { <-letGo; return nil }) }()
 		synctest.Wait()
-		went := false
-		go func() {
-			done <- guard.Do(key, 12, func() error {
-				went = true
-				return nil
-			})
-		}()
-		if err := guard.Do("order:2", 1, nothing); err != nil { // does not wait
-			t.Error(err)
-		}
-		if went {
-			t.Error("two writes at once")
+		go func() { done <- guard.Do(key, 12, func() error { went = true; return nil }) }()
+		if err := guard.Do("order:2", 1, nothing); err != nil || went { // does not wait
+			t.Errorf("%v; two writes at once: %t", err, went)
 		}
 		close(letGo)
 		if err := errors.Join(<-done, <-done); err != nil || !went {
@@ -81,17 +67,15 @@ func TestMemoryLetsNobodyInBetweenTheCheckAndTheWrite(t *testing.T) {
 func TestMemoryOutlivesAPanic(t *testing.T) {
 	t.Parallel()
 	var guard fence.Memory
-	func() {
-		defer func() {
-			if recover() != "work" {
-				t.Error("the panic did not pass through")
-			}
-		}()
-		_ = guard.Do(key, 10, func() error { panic("work") })
+	defer func() {
+		if v := recover(); v != "work" {
+			t.Errorf("recovered %v: the panic did not pass through", v)
+		}
+		if err := guard.Do(key, 10, nothing); err != nil {
+			t.Error(err)
+		}
 	}()
-	if err := guard.Do(key, 10, nothing); err != nil {
-		t.Error(err)
-	}
+	_ = guard.Do(key, 10, func() error { panic("work") })
 }
 
 func TestWhatMemoryForgetsItStillRefuses(t *testing.T) {
@@ -164,16 +148,6 @@ func TestWritersInAHurryEndInOrder(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-func BenchmarkMemory(b *testing.B) {
-	var guard fence.Memory
-	b.ReportAllocs()
-	for f := uint64(1); b.Loop(); f++ {
-		if err := guard.Do(key, f, nothing); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 // TestAKeyInMemoryCostsWhatItsDocSays allows for the map's spare room.

@@ -22,34 +22,18 @@ func TestCheckNameAcceptsNames(t *testing.T) {
 
 func TestCheckNameRefusesWhatIsNoName(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ name, why string }{
-		{"", "empty"},
-		{strings.Repeat("x", 201), "201 bytes"},
-		{strings.Repeat("é", 101), "202 bytes"},
-		{"a{b", "'{' at byte 1"},
-		{"a}b", "'}' at byte 1"},
-		{"a b", "' ' at byte 1"},
-		{"é\tb", `'\t' at byte 2`},
-		{"a\nb", `'\n' at byte 1`},
-		{"a\x00", `'\x00' at byte 1`},
-		{"\x1f", `'\x1f' at byte 0`},
-		{"a\x7f", `'\x7f' at byte 1`},
-		{"a\u0080", `'\u0080' at byte 1`},
-		{"a\u0085", `'\u0085' at byte 1`},
-		{"a\u009f", `'\u009f' at byte 1`},
-		{"a\u00a0", `'\u00a0' at byte 1`},
-		{"a\u1680", `'\u1680' at byte 1`},
-		{"a\u2003", `'\u2003' at byte 1`},
-		{"a\u2028", `'\u2028' at byte 1`},
-		{"a\u3000", `'\u3000' at byte 1`},
-		{"a\xff", "not valid UTF-8 at byte 1"},
-		{"a\xc3", "not valid UTF-8 at byte 1"},
-		{"a\xed\xa0\x80", "not valid UTF-8 at byte 1"},
-		{"a\xc0\xaf", "not valid UTF-8 at byte 1"},
+	for why, names := range map[string][]string{
+		"empty": {""}, "201 bytes": {strings.Repeat("x", 201)}, "202 bytes": {strings.Repeat("é", 101)},
+		"'{' at byte 1": {"a{b"}, "'}' at byte 1": {"a}b"}, "' ' at byte 1": {"a b"}, `'\t' at byte 2`: {"é\tb"}, `'\n' at byte 1`: {"a\nb"},
+		`'\x00' at byte 1`: {"a\x00"}, `'\x1f' at byte 0`: {"\x1f"}, `'\x7f' at byte 1`: {"a\x7f"}, `'\u0080' at byte 1`: {"a\u0080"},
+		`'\u0085' at byte 1`: {"a\u0085"}, `'\u009f' at byte 1`: {"a\u009f"}, `'\u00a0' at byte 1`: {"a\u00a0"}, `'\u1680' at byte 1`: {"a\u1680"},
+		`'\u2003' at byte 1`: {"a\u2003"}, `'\u2028' at byte 1`: {"a\u2028"}, `'\u3000' at byte 1`: {"a\u3000"},
+		"not valid UTF-8 at byte 1": {"a\xff", "a\xc3", "a\xed\xa0\x80", "a\xc0\xaf"},
 	} {
-		err := CheckName(tt.name)
-		if !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("CheckName(%q): %v, want invalid.Err with %q", tt.name, err, tt.why)
+		for _, name := range names {
+			if err := CheckName(name); !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), why) {
+				t.Errorf("CheckName(%q): %v, want invalid.Err with %q", name, err, why)
+			}
 		}
 	}
 }

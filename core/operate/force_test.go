@@ -49,23 +49,20 @@ func TestAHandleFreesWhatWasNeverRenewed(t *testing.T) {
 
 func TestOfThoseWhoShareANameOneIsForcedOut(t *testing.T) {
 	t.Parallel()
-	for what, kind := range map[string]core.Option{"shared": core.WithShared(), "limited": core.WithLimit(2)} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			virtual(t, func(b *bench) {
-				x := b.acquire(b.process(), "name", kind)
-				first := b.handles()
-				y := b.acquire(b.process(), "name", kind)
-				if all := b.handles(); len(first) != 1 || len(all) != 2 {
-					b.Fatalf("handles %q, then %q", first, all)
-				}
-				b.force(first[0], true)
-				b.taken(x, true)
-				b.taken(y, false)
-				b.force(b.handles()[0], true)
-				b.taken(y, true)
-				b.acquire(b.process(), "name")
-			})
+	for _, kind := range []core.Option{core.WithShared(), core.WithLimit(2)} {
+		virtual(t, func(b *bench) {
+			x := b.acquire(b.process(), "name", kind)
+			first := b.handles()
+			y := b.acquire(b.process(), "name", kind)
+			if all := b.handles(); len(first) != 1 || len(all) != 2 {
+				b.Fatalf("handles %q, then %q", first, all)
+			}
+			b.force(first[0], true)
+			b.taken(x, true)
+			b.taken(y, false)
+			b.force(b.handles()[0], true)
+			b.taken(y, true)
+			b.acquire(b.process(), "name")
 		})
 	}
 }

@@ -198,28 +198,6 @@ func TestAfterAnOutageThousandsAreRenewedInTime(t *testing.T) {
 	})
 }
 
-func TestTheContextEndsWhenTrustDoesWhateverTheNetworkDoes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := &renews{does: func(ctx context.Context, _ []driver.Claim) []error { <-ctx.Done(); return nil }}
-		s := newSite(d, clock.New())
-		h := s.hold("n", 3*time.Second, term.Turn{Every: time.Second})
-		time.Sleep(term.Trust(3*time.Second) - 1)
-		synctest.Wait()
-		if why, _, _ := s.seen("n"); why != term.None {
-			t.Error("too early")
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if why, lost, early := s.seen("n"); why != term.Unreachable || lost != 1 || early {
-			t.Error(why, lost, early)
-		}
-		if o := s.end(h); o.Result != term.WasLost {
-			t.Error(o)
-		}
-	})
-}
-
 func TestAfterASuspensionNoContextGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,26 +277,5 @@ func TestARenewalCutsNoTrustShort(t *testing.T) {
 			t.Errorf("trusted for %s, and after a renewal for %s", before, left)
 		}
 		s.end(h)
-	})
-}
-
-func TestAReleaseWaitsForTheRenewalUnderWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := &renews{does: func(_ context.Context, claims []driver.Claim) []error {
-			time.Sleep(100 * time.Millisecond)
-			return all(claims, func(driver.Claim) error { return nil })
-		}}
-		s := newSite(d, clock.New())
-		h := s.hold("n", 3*time.Second, term.Turn{Every: time.Second})
-		time.Sleep(1050 * time.Millisecond)
-		began := time.Now()
-		if o := s.end(h); o.Result != term.Freed || time.Since(began) > 150*time.Millisecond {
-			t.Errorf("%+v after %s", o, time.Since(began))
-		}
-		time.Sleep(time.Minute)
-		if d.commands.Load() != 1 || s.dog.Count() != 0 {
-			t.Error("renewed after its end")
-		}
 	})
 }

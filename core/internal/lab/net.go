@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -60,6 +62,8 @@ type Net struct {
 	calls     map[Op]int
 	heldBack  []func()
 	lastClaim driver.Claim
+
+	detached func(context.Context) context.Context // of a prompt one
 }
 
 var (
@@ -70,6 +74,21 @@ var (
 // New returns a Net to d. At first, it delivers every call.
 func New(d driver.Driver) *Net {
 	return &Net{far: d, next: make(map[Op][]Fate), all: make(map[Op]Fate), calls: make(map[Op]int)}
+}
+
+// Prompt makes l one whose calls return when their ctx ends, whatever becomes of the command: it may be executed much later. That is how the
+// clients of most servers are. The command is executed in what detached makes of ctx, which may be used again once the call has returned.
+func (l *Net) Prompt(detached func(context.Context) context.Context) { l.detached = detached }
+
+// leftKey is of the *atomic.Bool that says whether the caller of a command has left.
+type leftKey struct{}
+
+// Left takes the context that a command has at the far side. What it returns says whether the caller has left: that of a prompt Net may.
+func Left(ctx context.Context) func() bool {
+	if left, ok := ctx.Value(leftKey{}).(*atomic.Bool); ok {
+		return left.Load
+	}
+	return func() bool { return false }
 }
 
 // Next decides the fates of the next calls of a kind, one fate for each call. It goes before
@@ -142,10 +161,10 @@ func (l *Net) LastClaim() driver.Claim {
 	return l.lastClaim
 }
 
-// Capabilities implements driver.Driver. A Link is never Punctual.
+// Capabilities implements driver.Driver.
 func (l *Net) Capabilities() driver.Capabilities {
 	can := l.far.Capabilities()
-	can.Punctual = false // a call that is held back outlives its ctx
+	can.Punctual = l.detached != nil // otherwise a call that is held back outlives its ctx
 	return can
 }
 
@@ -263,6 +282,38 @@ func through[T any](ctx context.Context, l *Net, op Op, call func(context.Contex
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return none, err
 	}
+	if l.detached == nil {
+		return deliver(ctx, l, op, call)
+	}
+	left := new(atomic.Bool)
+	own, hangUp := context.WithCancel(context.WithValue(l.detached(ctx), leftKey{}, left))
+	defer hangUp()
+	answered := make(chan outcome[T], 1)
+	go func() {
+		v, err := deliver(own, l, op, call)
+		answered <- outcome[T]{v, err}
+	}()
+	select {
+	case o := <-answered:
+		return o.value, o.err
+	case <-ctx.Done():
+	}
+	hangUp()
+	select {
+	case o := <-answered: // nothing was under way
+		return o.value, o.err
+	case <-time.After(1):
+		left.Store(true)
+		return none, errLeft
+	}
+}
+
+// errLeft leaves open what the command did and may do yet.
+var errLeft = fmt.Errorf("lab: the command is under way: %w", os.ErrDeadlineExceeded)
+
+// deliver has a call meet its fate.
+func deliver[T any](ctx context.Context, l *Net, op Op, call func(context.Context) (T, error)) (T, error) {
+	var none T
 	fate, request, reply := l.fate(op)
 	far := context.WithoutCancel(ctx)
 	if op == OpWait { // a waiter that hangs up ends the call on this side

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
-	"time"
 )
 
 type (
@@ -312,74 +310,6 @@ func TestATryIsToldOfEachChange(t *testing.T) {
 	<-v.Changed
 	if v = q.Watch("n"); v.Changed != nil || v.Held {
 		t.Error(v)
-	}
-}
-
-func TestManyGoroutinesAndOneLine(t *testing.T) {
-	t.Parallel()
-	q := New[int, int64, string]()
-	var mu sync.Mutex // what the line says is held alone
-	var askers, holds sync.WaitGroup
-	number := int64(0)
-	grant := func() int64 { number++; return number }
-	var end func(h int64)
-	ask := func(l *Line[int, int64, string]) {
-		askers.Go(func() {
-			for {
-				if _, _, ok := l.First(nil); !ok {
-					return
-				}
-				mu.Lock()
-				h := grant()
-				if l.Give(false, func(int) (int64, bool) { return h, true }) {
-					return
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	end = func(h int64) {
-		passed, _ := q.Pass("n", h, false, func(of int) bool { return of%4 != 0 })
-		if passed {
-			return
-		}
-		mu.Unlock()
-		if l := q.Vacate("n", h); l != nil {
-			ask(l)
-		}
-	}
-	for i := range 16 {
-		holds.Go(func() {
-			for j := range 500 {
-				w := &Waiter[int, int64, string]{Of: j}
-				l, waits, _ := q.Enter("n", false, w)
-				if !waits {
-					mu.Lock()
-					h := grant()
-					l.Granted(func() int64 { return h })
-					end(h)
-					continue
-				}
-				if i%4 == 0 && j%3 == 0 {
-					if word, _ := w.Leave(q); word.Hold != 0 {
-						end(word.Hold)
-					}
-					continue
-				}
-				select {
-				case word := <-w.Told:
-					end(word.Hold)
-				case <-time.After(10 * time.Second):
-					t.Error("nobody comes")
-					return
-				}
-			}
-		})
-	}
-	holds.Wait()
-	askers.Wait()
-	if n, lines := q.Waiting(); n+lines > 0 {
-		t.Errorf("%d wait in %d lines", n, lines)
 	}
 }
 

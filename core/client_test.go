@@ -1,0 +1,236 @@
+package core_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+)
+
+// Faults that core had before it was built on the engine's rooms.
+
+func TestNothingThatWasLostLeavesAMarker(t *testing.T) {
+	t.Parallel()
+	type work = func(context.Context) error
+	each(t, map[string]func(b *bench, w work, opts ...core.Option) error{
+		"one name of a set": func(b *bench, w work, opts ...core.Option) error { return b.locks.DoAll(b.Context(), pair, w, opts...) },
+		"held for too long": func(b *bench, w work, opts ...core.Option) error {
+			return b.locks.Do(b.Context(), "name", w, append(opts, core.WithMaxHold(time.Second))...)
+		},
+	}, func(b *bench, do func(b *bench, w work, opts ...core.Option) error) {
+		dedup := core.WithDedup(time.Hour)
+		b.is(do(b, func(ctx context.Context) error {
+			b.store.Lose("b")
+			<-ctx.Done()
+			return nil
+		}, dedup), core.ErrLost)
+		b.ok(do(b, noWork, dedup))
+		b.is(do(b, noWork, dedup), core.ErrDuplicate)
+	})
+}
+
+func TestDrainAwaitsNoCallWhoseLeaseHasEnded(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "other")
+		x := b.acquire(b.locks, "name")
+		ctx := context.WithoutCancel(x.Context())
+		waiter := b.begin(func() error { return second(b.locks.Acquire(ctx, "other")) })
+		drained := b.begin(func() error { return b.locks.Drain(b.Context()) })
+		b.ok(x.Release(b.Context()))
+		b.took(0, time.Second, func() {
+			b.is(<-waiter, core.ErrDraining)
+			b.ok(<-drained)
+		})
+	})
+}
+
+// panickingWait is a client whose first Wait panics.
+func panickingWait(b *bench) driver.Driver {
+	client := &hooked{Driver: b.store}
+	client.wait = func(context.Context, driver.Claim) (driver.Grant, error) {
+		client.wait = nil
+		panic("hook")
+	}
+	return client
+}
+
+func TestAPanicOfAWaitIsRaisedOnTheWaitersGoroutineAndOthersGoOn(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		locks := b.locker(panickingWait(b))
+		b.panics("hook", func() { _, _ = locks.Acquire(b.Context(), "name") })
+		time.AfterFunc(time.Second, func() { b.ok(holder.Release(context.Background())) })
+		b.ok(locks.Do(b.Context(), "name", noWork))
+		b.free()
+		time.Sleep(time.Minute)
+		if left := locks.Remains(); len(left) > 0 {
+			b.Errorf("left: %v", left)
+		}
+	})
+}
+
+func TestCleanUpBehindThousandsOfCallsIsNoBurst(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.link.All(lab.RequestLost)
+		b.abandon(b.locks, named("name", 3000))
+		time.Sleep(time.Second)
+		b.link.Heal()
+		b.link.Delay(time.Millisecond, time.Millisecond)
+		for s := range 10 {
+			before := b.link.Calls(lab.OpRelease)
+			time.Sleep(time.Second)
+			if n := b.link.Calls(lab.OpRelease) - before; n > 700 {
+				b.Errorf("%d releases in second %d after the outage", n, s)
+			}
+		}
+	})
+}
+
+func TestAClientWhoseReadsNeverEndKeepsNobody(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "held")
+		b.link.Hold() // whatever their context says
+		b.took(bound, 0, func() { b.is(x.Release(b.Context()), core.ErrUnavailable) })
+		b.took(bound, 0, func() { b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable) })
+		b.link.Heal()
+	})
+}
+
+// A client with a hook may keep the context of each call, and look at it later.
+func TestAContextThatAClientKeepsStaysThatOfItsCall(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		type request struct{}
+		var kept []context.Context
+		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Forgets = false },
+			acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				kept = append(kept, ctx)
+				return b.store.Acquire(ctx, c)
+			}})
+		for i := range 8 {
+			b.ok(locks.Do(context.WithValue(b.Context(), request{}, i), "name", noWork))
+		}
+		for i, ctx := range kept {
+			if got := ctx.Value(request{}); got != i {
+				b.Errorf("the context of request %d has the values of request %v", i, got)
+			}
+		}
+	})
+}
+
+// punctual makes b.locks' backend one that keeps deadlines and cannot be interrupted otherwise. While hole is true, nothing is answered.
+// attempt is called with the name of each attempt, on the goroutine that it runs on.
+func (b *bench) punctual(hole *atomic.Bool, attempt func(name string) error) {
+	b.Helper()
+	silent := func(ctx context.Context) error {
+		if deadline, ok := ctx.Deadline(); ok && hole.Load() {
+			time.Sleep(time.Until(deadline))
+			return errors.New("i/o timeout")
+		}
+		return nil
+	}
+	b.locks = b.locker(&hooked{Driver: b.store,
+		acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if err := cmp.Or(attempt(c.Name), silent(ctx)); err != nil {
+				return driver.Grant{}, err
+			}
+			return b.store.Acquire(ctx, c)
+		},
+		release: func(ctx context.Context, c driver.Claim) error {
+			if err := silent(ctx); err != nil {
+				return err
+			}
+			return b.store.Release(ctx, c)
+		},
+	})
+}
+
+func TestACallRunsOnItsCallersGoroutineWhileTheBackendIsQuick(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var hole, apart atomic.Bool // apart: the last acquire ran on a goroutine of its own; clean-up does anyhow
+		b.punctual(&hole, func(string) error {
+			apart.Store(strings.Contains(string(debug.Stack()), "(*Group).Go"))
+			return nil
+		})
+		spawned := func(want bool, what string) {
+			b.Helper()
+			x := b.acquire(b.locks, "name")
+			if apart.Load() != want {
+				b.Errorf("%s: on a goroutine of its own: %v", what, !want)
+			}
+			b.ok(x.Release(b.Context()))
+		}
+		spawned(true, "before anything is known")
+		spawned(false, "after a quick answer")
+		time.Sleep(2 * time.Second)
+		spawned(true, "after a while")
+
+		cancelled := func(want time.Duration) {
+			b.Helper()
+			ctx, cancel := context.WithCancel(b.Context())
+			time.AfterFunc(50*time.Millisecond, cancel)
+			b.took(want, 0, func() { b.is(second(b.locks.TryAcquire(ctx, "name")), context.Canceled) })
+		}
+		x := b.acquire(b.locks, "held")
+		hole.Store(true)
+		cancelled(250 * time.Millisecond) // the first one that is not answered
+		cancelled(50 * time.Millisecond)
+		hole.Store(false)
+		spawned(true, "after silence")
+
+		spawned(false, "after a quick answer")
+		hole.Store(true)
+		b.took(100*time.Millisecond, 0, func() {
+			b.is(second(b.locks.TryAcquire(b.in(100*time.Millisecond), "name")), context.DeadlineExceeded)
+		})
+		hole.Store(false)
+		spawned(true, "after silence")
+
+		spawned(false, "after a quick answer")
+		hole.Store(true)
+		b.took(100*time.Millisecond, 40*time.Millisecond, func() {
+			b.is(x.Release(b.in(100*time.Millisecond)), core.ErrUnavailable)
+		})
+		hole.Store(false)
+		b.ok(b.locks.Close(b.Context())) // the release goes on without its caller
+		b.ok(b.acquire(b.other(), "held").Release(b.Context()))
+	})
+}
+
+// The first attempt ends with an error, the second one is made at once, and then nothing is answered.
+func TestACancelledCallerWaitsNoLongerForTheSecondCommand(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var hole atomic.Bool
+		attempts := 0
+		b.punctual(&hole, func(name string) error {
+			if name != "name" {
+				return nil
+			}
+			if attempts++; attempts == 1 {
+				return errors.New("broken")
+			}
+			hole.Store(true)
+			return nil
+		})
+		b.ok(b.acquire(b.locks, "warm").Release(b.Context()))
+		ctx, cancel := context.WithCancel(b.Context())
+		time.AfterFunc(time.Millisecond, func() { b.ok(b.acquire(b.locks, "other").Release(b.Context())) })
+		time.AfterFunc(10*time.Millisecond, cancel)
+		b.took(0, 300*time.Millisecond, func() { b.is(second(b.locks.Acquire(ctx, "name")), context.Canceled) })
+		hole.Store(false)
+	})
+}
