@@ -110,6 +110,7 @@ var (
 	queues  = need{"a queue", func(e *env) bool { return e.can.Queue }}
 	ordered = need{"an order that a slow network keeps", func(e *env) bool { return !e.Overtaken }}
 	foreign = need{"other software at the service", func(e *env) bool { return e.Overwrite != nil }}
+	deletes = need{"a way to delete what is there", func(e *env) bool { return e.Delete != nil }}
 	whole   = need{"a foreign value written in one step", func(e *env) bool { return !e.Stepwise }}
 	wires   = need{"connections to break", func(e *env) bool { return e.Through != nil }}
 	says    = need{"messages", func(e *env) bool { return e.Messages != nil }}

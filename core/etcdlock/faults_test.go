@@ -59,24 +59,6 @@ func (w *world) leaseOf(t *testing.T, prefix string) clientv3.LeaseID {
 	return lease
 }
 
-func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.BlackHole(t, w.proxy, w.locks, w.other, core.WithTTL(ttl))
-}
-
-func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.Breaks(t, w.locks, 10, w.proxy.Reset)
-}
-
-func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.Freeze(t, w.server, w.locks, longTTL, ttl)
-}
-
 func TestAHolderWhoseLeaseIsRevokedHasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

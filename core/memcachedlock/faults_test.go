@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
@@ -114,31 +113,6 @@ func TestNothingIsSentForACallThatIsOver(t *testing.T) {
 	grant(t, s, c)
 	is(t, s.Release(ctx, c), driver.ErrNotSent) // the gets was under way, the cas was not
 	ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-}
-
-func TestAServerThatIsDownIsUnavailableAndARestartLosesItsLocks(t *testing.T) {
-	t.Parallel()
-	server := servers.Memcached(t)
-	locks := locker(t, dial(t, server.Addr()))
-	x, err := locks.Acquire(t.Context(), "name", core.WithTTL(time.Minute), core.WithRenewEvery(time.Second))
-	ok(t, err)
-	server.Kill()
-	_, err = locks.TryAcquire(t.Context(), "other")
-	is(t, err, core.ErrUnavailable)
-	ok(t, x.Err()) // until its time is over, this may be a network that is down
-	server.Restart()
-	select {
-	case <-x.Context().Done():
-	case <-time.After(30 * time.Second):
-		t.Error("the loss was not announced")
-	}
-	if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonTaken {
-		t.Errorf("lost: %v", x.Err())
-	}
-	eventually(t, "the lock service is back", func() bool {
-		y, err := locks.TryAcquire(t.Context(), "name")
-		return err == nil && y.Release(t.Context()) == nil
-	})
 }
 
 func TestARefusedDialSaysThatNothingWasSent(t *testing.T) {

@@ -21,6 +21,18 @@ import (
 // each runs the test on every database.
 func each(t *testing.T, test func(t *testing.T, d database)) {
 	t.Helper()
+	eachServer(t, test)
+	for _, mode := range []string{"WAL", "DELETE"} {
+		t.Run("sqlite "+mode, func(t *testing.T) {
+			t.Parallel()
+			test(t, sqlite(t, "&_pragma=journal_mode("+mode+")"))
+		})
+	}
+}
+
+// eachServer runs the test on every database that is a server.
+func eachServer(t *testing.T, test func(t *testing.T, d database)) {
+	t.Helper()
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		test(t, postgres(servers.Postgres(t).Addr(), ""))
@@ -29,12 +41,6 @@ func each(t *testing.T, test func(t *testing.T, d database)) {
 		t.Parallel()
 		test(t, mariadb(servers.MariaDB(t).Addr(), ""))
 	})
-	for _, mode := range []string{"WAL", "DELETE"} {
-		t.Run("sqlite "+mode, func(t *testing.T) {
-			t.Parallel()
-			test(t, sqlite(t, "&_pragma=journal_mode("+mode+")"))
-		})
-	}
 }
 
 func TestWhatCannotWorkComesOutOfNew(t *testing.T) {
@@ -196,19 +202,18 @@ func TestWhatIsOutOfUseGoesAndNothingElse(t *testing.T) {
 
 func TestARowThatSomebodyHasLockedCostsNoOtherClaimItsAnswer(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, w *world) {
-		s := sqllock.New(w.direct, w.dialect)
+	eachServer(t, func(t *testing.T, d database) {
+		table := d.tableNamed(t)
+		s := d.store(t, table)
 		claims := make([]driver.Claim, 5)
 		for i := range claims {
 			claims[i] = driver.Claim{Name: fmt.Sprint("name", i), Token: "token", TTL: time.Minute}
 			_, err := s.Acquire(t.Context(), claims[i])
 			ok(t, err)
 		}
-		tx, err := w.direct.BeginTx(t.Context(), nil)
-		ok(t, err)
-		defer func() { _ = tx.Rollback() }()
+		tx := begin(t, d.open(t))
 		var name string
-		ok(t, tx.QueryRowContext(t.Context(), "SELECT name FROM holdfast_locks WHERE name = 'name1' FOR UPDATE").Scan(&name))
+		ok(t, tx.QueryRowContext(t.Context(), "SELECT name FROM "+table+" WHERE name = 'name1' FOR UPDATE").Scan(&name))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		for i, err := range s.Renew(ctx, claims) {

@@ -91,7 +91,7 @@ func TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn(t *testing.
 	t.Parallel()
 	w := newWorld(t, 4*time.Second) // which allows a part of the TTL
 	before := w.conn.SessionID()
-	backendtest.BlackHole(t, w.proxy, w.locks, w.other)
+	backendtest.BlackHole(t, []*faultproxy.Proxy{w.proxy}, w.locks, w.other)
 	if w.conn.SessionID() == before {
 		t.Error("the session is the same")
 	}
@@ -151,17 +151,4 @@ func TestACreationThatNobodyWaitsForIsUndone(t *testing.T) {
 		}
 		eventually(t, "the client is back", func() bool { return w.conn.State() == zk.StateHasSession })
 	}
-}
-
-func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	backendtest.Breaks(t, w.locks, 5, w.proxy.Reset) // the client takes its time to connect again
-	eventually(t, "nothing is left", func() bool { return len(w.seats(t, "name")) == 0 })
-}
-
-func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	backendtest.Freeze(t, w.server, w.locks, longTTL, ttl)
 }
