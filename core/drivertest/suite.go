@@ -242,7 +242,9 @@ func (e *env) lasting(name string) driver.Claim {
 
 var tokens atomic.Uint64
 
-func token() string { return fmt.Sprintf("token-%016d", tokens.Add(1)) }
+const tokenPrefix = "token-"
+
+func token() string { return fmt.Sprintf("%s%016d", tokenPrefix, tokens.Add(1)) }
 
 // noError fails the case if there is one. It is for the case's own goroutine.
 func (e *env) noError(err error) {

@@ -1,0 +1,166 @@
+package redlock_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
+	"github.com/holdfast-go/holdfast/core/redlock"
+)
+
+// walker is a process that asks, asks again, renews and releases as chance has it, and what it may believe.
+type walker struct {
+	*process
+	rnd    *rand.Rand
+	who    string
+	tokens int
+	until  time.Time // the name is its own; zero if it is not
+	begun  bool      // its token may be at nodes
+}
+
+func (w *walker) claim() driver.Claim {
+	return driver.Claim{Name: "name", Token: fmt.Sprint(w.who, w.tokens), Label: w.who, TTL: time.Minute}
+}
+
+func (w *walker) trusts() bool { return time.Now().Before(w.until) }
+
+// fates are what becomes of messages: most are delivered.
+var fates = []lab.Fate{
+	lab.Delivered, lab.Delivered, lab.Delivered, lab.Delivered, lab.Delivered, lab.Delivered,
+	lab.Refused, lab.RequestLost, lab.ReplyLost, lab.ReplyReset, lab.HeldBack, lab.ReplyHeldBack, lab.RequestLate,
+}
+
+// befalls decides what becomes of the next messages. What was held back comes some time.
+func (w *walker) befalls() {
+	for _, l := range w.links {
+		if w.rnd.IntN(3) == 0 {
+			l.Deliver()
+		}
+		for _, op := range []lab.Op{lab.OpAcquire, lab.OpRenew, lab.OpRelease} {
+			l.Next(op, fates[w.rnd.IntN(len(fates))])
+		}
+	}
+}
+
+// forgets has a node lose the name, if a quorum has it without that one for as long as it is trusted.
+func (w *walker) forgets() {
+	var have []int
+	for i, s := range w.m.stores {
+		info, err := s.Inspect(w.m.t.Context(), "name")
+		ok(w.m.t, err)
+		if info.Label == w.who && info.Remaining >= time.Until(w.until) {
+			have = append(have, i)
+		}
+	}
+	if len(have) > len(w.m.stores)/2+1 {
+		w.m.stores[have[w.rnd.IntN(len(have))]].Lose("name")
+	}
+}
+
+// step does one thing, and says what must not have come of it.
+func (w *walker) step(other *walker) (wrong string) {
+	c, began := w.claim(), time.Now()
+	ctx := short(w.m.t, time.Second)
+	switch what := w.rnd.IntN(10); {
+	case what < 3 && w.trusts(): // it is renewed
+		switch err := w.store.Renew(ctx, []driver.Claim{c})[0]; {
+		case err == nil:
+			w.until = began.Add(c.TTL)
+		case errors.Is(err, driver.ErrNotOwner) && w.trusts():
+			return fmt.Sprint("an owner is told that it is none: ", err)
+		}
+	case what < 4 && w.trusts():
+		w.forgets()
+	case what < 7 && w.begun: // it is released, or leaves
+		trusted := w.trusts()
+		err := w.store.Release(ctx, c)
+		w.until = time.Time{}
+		if errors.Is(err, driver.ErrNotOwner) && trusted {
+			return fmt.Sprint("an owner's release: ", err)
+		}
+		if err == nil || errors.Is(err, driver.ErrNotOwner) {
+			w.begun = false
+			w.tokens++
+		}
+	default:
+		w.begun = true
+		g, err := w.store.Acquire(ctx, c)
+		if held := driver.Explain(err).Held; held != nil && w.trusts() {
+			return fmt.Sprintf("an owner is told of %+v", held)
+		}
+		if err != nil {
+			return ""
+		}
+		if !g.Asked.IsZero() {
+			began = g.Asked
+		}
+		if g.TTL > 0 {
+			c.TTL = g.TTL
+		}
+		if w.until = began.Add(c.TTL); other.trusts() {
+			return "two owners"
+		}
+	}
+	return ""
+}
+
+// ends has it give back what it may have.
+func (w *walker) ends() (err error) {
+	w.heal()
+	for range 20 {
+		if err = w.store.Release(short(w.m.t, time.Second), w.claim()); err == nil || errors.Is(err, driver.ErrNotOwner) {
+			return nil
+		}
+	}
+	return err
+}
+
+// Messages to each node are lost, refused, late or doubled, each by itself, and nodes forget. Nevertheless a name has one owner, who is
+// not told anything else, and once messages arrive again nothing of anybody's attempts stays at any node.
+func TestWhateverBecomesOfMessagesOneOwnsTheNameAndNothingStays(t *testing.T) {
+	t.Parallel()
+	grants := 0
+	for seed := range uint64(120) {
+		inMesh(t, 3+int(seed%3), func(t *testing.T, m *mesh) {
+			rnd := rand.New(rand.NewPCG(seed, 7))
+			var opts []redlock.Option
+			if seed%2 == 0 {
+				opts = append(opts, redlock.WithFence())
+			}
+			walkers := []*walker{{process: m.process(opts...), rnd: rnd, who: "a"}, {process: m.process(opts...), rnd: rnd, who: "b"}}
+			for step := range 40 {
+				w := walkers[rnd.IntN(2)]
+				w.befalls()
+				if wrong := w.step(walkers[map[string]int{"a": 1, "b": 0}[w.who]]); wrong != "" {
+					t.Errorf("seed %d, step %d: %s", seed, step, wrong)
+				}
+				if w.trusts() {
+					grants++
+				}
+				time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+			}
+			for _, w := range walkers {
+				if err := w.ends(); err != nil {
+					t.Errorf("seed %d: the last release: %v", seed, err)
+				}
+			}
+			time.Sleep(3 * time.Second) // much less than a TTL
+			if synctest.Wait(); m.taken() > 0 {
+				t.Errorf("seed %d: taken at %d nodes", seed, m.taken())
+			}
+			for _, w := range walkers {
+				if n := redlock.Ballots(w.store); n != 0 {
+					t.Errorf("seed %d: %d ballots are left", seed, n)
+				}
+			}
+		})
+	}
+	if grants < 500 {
+		t.Errorf("only %d steps of owners", grants)
+	}
+}
