@@ -46,6 +46,57 @@ func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
 	}
 }
 
+// A tenure that is lost is not released, so a healing that is later than that cleans up
+// behind itself.
+func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.holder("token")
+		p.flush(0)
+		p.links[0].Next(lab.OpAcquire, lab.HeldBack)
+		ok(t, p.renew())
+		time.Sleep(ttl)
+		m.wantTaken(0)
+		p.deliver()
+		m.wantTaken(0)
+		_, err := p.store.Acquire(t.Context(), p.claim("token")) // starts afresh
+		ok(t, err)
+		m.wantTaken(3)
+		ok(t, p.store.Release(t.Context(), p.claim("token")))
+		m.wantTaken(0)
+	})
+}
+
+// Healings at one node go one after the other. One that is held up is not to hold up another
+// until that one's tenure is over.
+func TestHealingsGoOneAfterTheOtherAndNoneBeginsAfterTheTenure(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		var claims []driver.Claim
+		for _, name := range []string{"one", "two"} {
+			c := driver.Claim{Name: name, Token: "token", TTL: ttl}
+			claims = append(claims, c)
+			_, err := p.store.Acquire(t.Context(), c)
+			ok(t, err)
+			synctest.Wait()
+			p.flush(0)
+		}
+		p.links[0].Next(lab.OpAcquire, lab.HeldBack)
+		for _, err := range p.store.Renew(t.Context(), claims) {
+			ok(t, err)
+		}
+		synctest.Wait()
+		ok(t, p.store.Renew(t.Context(), claims[:1])[0]) // no second one beside that which is under way
+		time.Sleep(ttl)
+		p.deliver()
+		synctest.Wait()
+		if n := p.links[0].Calls(lab.OpAcquire); n != 3 {
+			t.Errorf("%d acquires; want one for each and one healing", n)
+		}
+	})
+}
+
 func TestOneStoreRenewsManyAndAnswersEach(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 5, func(t *testing.T, m *mesh) {
