@@ -45,7 +45,7 @@ var foreignCases = []testCase{
 		}
 	}},
 	// A lease that was deleted is lost: the next owner is not touched by it, and has a larger fence.
-	{name: "ADeletedLeaseIsLost", needs: []need{foreign}, run: func(e *env) {
+	{name: "ADeletedLeaseIsLost", needs: []need{deletes}, run: func(e *env) {
 		d, other, c, next := e.Driver(), e.Driver(), e.lasting("name"), e.lasting("name")
 		before := e.grant(d, c)
 		e.Delete("name")

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -25,11 +26,14 @@ func inspecting(run func(e *env, i inspector)) func(*env) {
 	}
 }
 
-// look returns what is known of "name".
+// look returns what is known of "name": never a token.
 func (e *env) look(i inspector) inspect.LeaseInfo {
 	e.Helper()
 	info, err := i.Inspect(e.ctx, "name")
 	e.noError(err)
+	if text := fmt.Sprintf("%+v", info); strings.Contains(text, tokenPrefix) {
+		e.Errorf("it shows a token: %s", text)
+	}
 	return info
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // networkCases test what a backend makes of a service that does not answer.
@@ -66,7 +67,7 @@ var networkCases = []testCase{
 		e.queue(d, waiting, "the next wait")
 		e.leaves(d, waiting, "leaving")
 	}},
-	// Where nothing listens each call says that nobody can reach the service, soon, and that it is no refusal.
+	// Where nothing listens each call says that nobody can reach the service, soon, and that it is no refusal. So does each look.
 	{name: "AServiceThatCannotBeReachedSaysSo", needs: []need{nowhere}, run: func(e *env) {
 		d, c := e.Unreachable(), e.claim("name")
 		for what, call := range calls(d, c, c) {
@@ -74,6 +75,14 @@ var networkCases = []testCase{
 			m := driver.Explain(call(ctx))
 			cancel()
 			if !m.Nobody || m.Refused || m.Answered() {
+				e.Errorf("%s: %+v", what, m)
+			}
+		}
+		for what, look := range looks(d) {
+			ctx, cancel := context.WithTimeout(e.ctx, 2*time.Second)
+			m := driver.Explain(look(ctx))
+			cancel()
+			if m.Refused || m.Answered() {
 				e.Errorf("%s: %+v", what, m)
 			}
 		}
@@ -169,6 +178,23 @@ func calls(d driver.Driver, c, mine driver.Claim) map[string]func(ctx context.Co
 		"wait":    func(ctx context.Context) error { _, err := d.Wait(ctx, c); return err },
 		"renew":   func(ctx context.Context) error { return d.Renew(ctx, []driver.Claim{mine})[0] },
 		"release": func(ctx context.Context) error { return d.Release(ctx, mine) },
+	}
+}
+
+// looks are what an operator asks for, if the backend can tell who holds what.
+func looks(d driver.Driver) map[string]func(ctx context.Context) error {
+	i, ok := d.(inspect.Inspector)
+	if !ok {
+		return nil
+	}
+	return map[string]func(ctx context.Context) error{
+		"inspect": func(ctx context.Context) error { _, err := i.Inspect(ctx, "name"); return err },
+		"evict":   func(ctx context.Context) error { return i.Evict(ctx, "name", another) },
+		"list": func(ctx context.Context) (err error) {
+			for _, err = range i.Leases(ctx, "") {
+			}
+			return err
+		},
 	}
 }
 

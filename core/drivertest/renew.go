@@ -78,14 +78,17 @@ var renewCases = []testCase{
 			add(nil, c, c)
 		}
 		few := len(claims)
+		lasts := make(map[string]time.Duration) // each renewed name, unless something else bounds its TTL
 		for i := few; i < driver.MaxRenewals; i++ {
 			c, err := e.lasting(fmt.Sprint("name-", i)), driver.ErrNotOwner
+			whole := false
 			if i%2 == 0 {
-				e.grant(d, c)
-				err = nil
+				whole, err = e.grant(d, c).TTL == 0, nil
 			}
 			c.TTL -= time.Duration(i) * time.Second / 2
-			add(err, c)
+			if add(err, c); whole {
+				lasts[c.Name] = c.TTL
+			}
 		}
 		for _, n := range []int{0, few, driver.MaxRenewals} {
 			errs := d.Renew(e.ctx, claims[:n])
@@ -96,6 +99,12 @@ var renewCases = []testCase{
 				if !errors.Is(err, want[i]) {
 					e.Errorf("claim %d of %d is not %v: %v", i, n, want[i], err)
 				}
+			}
+		}
+		for name, life := range lasts {
+			left := e.refusal(d, e.claim(name), name).Remaining
+			if left > life+e.can.MinTTL || left > 0 && left < life-e.slack()-5*time.Second {
+				e.Errorf("%s lasts %s and not %s", name, left, life)
 			}
 		}
 	}},

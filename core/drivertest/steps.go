@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -196,7 +197,7 @@ type waiter struct {
 func (e *env) waits(d driver.Driver, c driver.Claim) *waiter {
 	e.Helper()
 	if c.Label == "" && e.Slow > 0 {
-		c.Label = c.Token // by which it is found
+		c.Label = "waits, " + strings.TrimPrefix(c.Token, tokenPrefix) // by which it is found
 	}
 	w := e.begins(d, c)
 	select {

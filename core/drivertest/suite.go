@@ -110,6 +110,7 @@ var (
 	queues  = need{"a queue", func(e *env) bool { return e.can.Queue }}
 	ordered = need{"an order that a slow network keeps", func(e *env) bool { return !e.Overtaken }}
 	foreign = need{"other software at the service", func(e *env) bool { return e.Overwrite != nil }}
+	deletes = need{"a way to delete what is there", func(e *env) bool { return e.Delete != nil }}
 	whole   = need{"a foreign value written in one step", func(e *env) bool { return !e.Stepwise }}
 	wires   = need{"connections to break", func(e *env) bool { return e.Through != nil }}
 	says    = need{"messages", func(e *env) bool { return e.Messages != nil }}
@@ -241,7 +242,9 @@ func (e *env) lasting(name string) driver.Claim {
 
 var tokens atomic.Uint64
 
-func token() string { return fmt.Sprintf("token-%016d", tokens.Add(1)) }
+const tokenPrefix = "token-"
+
+func token() string { return fmt.Sprintf("%s%016d", tokenPrefix, tokens.Add(1)) }
 
 // noError fails the case if there is one. It is for the case's own goroutine.
 func (e *env) noError(err error) {

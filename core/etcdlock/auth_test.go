@@ -56,59 +56,38 @@ func (w *world) authentications(t *testing.T) int {
 	return n
 }
 
-// manyLeases are more than a server could authenticate one by one within the shortest TTL.
-const manyLeases = 150
-
+// All leases of a process are renewed, again and again, over one stream. A server could not authenticate so many streams within a TTL.
 func TestLeasesRenewedTogetherCostOneAuthentication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	secure(t, w.direct)
-	store := etcdlock.New(dial(t, w.server.Addr(), "app", "secret"))
-	defer func() { ok(t, store.Close(t.Context())) }()
-	claims := make([]driver.Claim, manyLeases)
-	for i := range claims {
-		claims[i] = driver.Claim{Name: fmt.Sprint("name-", i), Token: "token", TTL: longTTL}
-		_, err := store.Acquire(t.Context(), claims[i])
-		ok(t, err)
-	}
-	before, began := w.authentications(t), time.Now()
-	for range 3 {
-		for i, err := range store.Renew(t.Context(), claims) {
-			if err != nil {
-				t.Fatalf("claim %d: %v", i, err)
-			}
-		}
-	}
-	took := time.Since(began)
-	if n := w.authentications(t) - before; n > 1 {
-		t.Errorf("%d authentications for 3 renewals of %d leases, in %s", n, manyLeases, took)
-	}
-	t.Logf("3 renewals of %d leases in %s", manyLeases, took)
-}
-
-func TestAProcessWithAPasswordKeepsManyLeases(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	secure(t, w.direct)
 	locks := locker(t, etcdlock.New(dial(t, w.server.Addr(), "app", "secret")))
-	leases := make([]*core.Lease, manyLeases)
+	leases := make([]*core.Lease, 150)
 	var acquiring sync.WaitGroup
 	for i := range leases {
-		acquiring.Go(func() { leases[i] = acquire(t, locks, fmt.Sprint("name-", i), core.WithTTL(6*time.Second)) })
+		acquiring.Go(func() {
+			leases[i] = acquire(t, locks, fmt.Sprint("name-", i), core.WithRenewEvery(500*time.Millisecond))
+		})
 	}
 	acquiring.Wait()
-	time.Sleep(9 * time.Second)
-	lost := 0
-	for _, x := range leases {
-		if x.Err() != nil {
-			lost++
+	all := func() { // renewed from now on
+		t.Helper()
+		before := make([]time.Time, len(leases))
+		for i, x := range leases {
+			before[i] = x.ValidUntil()
+		}
+		for i, x := range leases {
+			eventually(t, "it is renewed", func() bool { return x.Err() != nil || x.ValidUntil().After(before[i]) })
+			ok(t, x.Err())
 		}
 	}
-	if lost > 0 {
-		t.Errorf("%d of %d leases are lost", lost, manyLeases)
+	all() // the stream is open
+	before := w.authentications(t)
+	for range 3 {
+		all()
 	}
-	for _, x := range leases {
-		_ = x.Release(t.Context())
+	if n := w.authentications(t) - before; n > 0 {
+		t.Errorf("%d authentications for 3 renewals of %d leases", n, len(leases))
 	}
 }
 

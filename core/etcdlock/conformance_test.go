@@ -63,7 +63,7 @@ func TestConformanceWithAPassword(t *testing.T) {
 	secure(t, dial(t, server.Addr()))
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		return at(t, server.Addr(), "holdfast/"+t.Name()+":", "app", "secret")
-	}, "renew", "wait", "queue")
+	}, "renew", "wait", "queue", "dedup", "shared")
 }
 
 // at is a service whose keys have a prefix. It may want a user and a password.

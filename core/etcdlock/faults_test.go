@@ -1,7 +1,6 @@
 package etcdlock_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -57,38 +56,6 @@ func (w *world) leaseOf(t *testing.T, prefix string) clientv3.LeaseID {
 		return len(answer.Kvs) > 0
 	})
 	return lease
-}
-
-func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.BlackHole(t, w.proxy, w.locks, w.other, core.WithTTL(ttl))
-}
-
-func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.Breaks(t, w.locks, 10, w.proxy.Reset)
-}
-
-func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.Freeze(t, w.server, w.locks, longTTL, ttl)
-}
-
-func TestAHolderWhoseLeaseIsRevokedHasLost(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	x := acquire(t, w.locks, "name", core.WithTTL(ttl))
-	_, err := w.direct.Revoke(t.Context(), w.leaseOf(t, "holdfast/name"))
-	ok(t, err)
-	<-x.Context().Done()
-	lost, _ := errors.AsType[*core.LostError](x.Err())
-	if lost == nil || lost.Reason != core.ReasonTaken {
-		t.Errorf("%v", x.Err())
-	}
-	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
 }
 
 func TestAWaiterNoticesThatItsEntryIsLost(t *testing.T) {

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // full is an etcd whose database has reached its quota.
@@ -44,14 +43,7 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			locks := locker(t, etcdlock.New(dial(t, address(t))))
-			_, err := locks.TryAcquire(t.Context(), "name")
-			for call, err := range map[string]error{"acquire": err, "ready": locks.Ready(t.Context())} {
-				is(t, err, core.ErrUnavailable)
-				if err == nil || !strings.Contains(err.Error(), want) || driver.Reason(err) == "" {
-					t.Errorf("%s: %v", call, err)
-				}
-			}
+			backendtest.Tells(t, locker(t, etcdlock.New(dial(t, address(t)))), want)
 		})
 	}
 }

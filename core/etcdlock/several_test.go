@@ -33,32 +33,45 @@ func take(t *testing.T, s *Store, c driver.Claim) driver.Grant {
 func TestWhoComesBetweenALookAndItsTransactionIsRespected(t *testing.T) {
 	t.Parallel()
 	addr := servers.Etcd(t).Addr()
+	writer := func(token string) driver.Claim { return driver.Claim{Name: "name", Token: token, TTL: time.Minute} }
+	marks := func(token string) driver.Claim {
+		c := writer(token)
+		c.Scope, c.Dedup = "scope", time.Hour
+		return c
+	}
+	takes := func(c driver.Claim) func(s *Store) { return func(s *Store) { take(t, s, c) } }
+	queues := func(c driver.Claim) func(s *Store) { return func(s *Store) { noError(t, queue(t, s, c)) } }
+	nothing := func(*Store) {}
 	for i, c := range []struct {
 		what              string
-		stands, meanwhile []driver.Claim
+		before, meanwhile func(s *Store)
 		late              driver.Claim
 	}{
-		{"a permit beside the last but one", []driver.Claim{permit("one")}, []driver.Claim{permit("two")}, permit("late")},
-		{"a first permit beside a writer", nil, []driver.Claim{{Name: "name", Token: "writer", TTL: time.Minute}}, permit("late")},
-		{"a first reader beside a permit", nil, []driver.Claim{permit("one")}, reader("late")},
-		{"a first permit beside a reader", nil, []driver.Claim{reader("one")}, permit("late")},
-		{"a writer beside a reader", nil, []driver.Claim{reader("one")}, driver.Claim{Name: "name", Token: "late", TTL: time.Minute}},
+		{"another took it", nothing, takes(writer("other")), writer("late")},
+		{"another is in the queue", nothing, queues(writer("other")), writer("late")},
+		{"the marker was left", nothing, func(s *Store) { take(t, s, marks("other")); noError(t, s.Release(t.Context(), marks("other"))) }, marks("late")},
+		{"its entry was lost", queues(writer("late")), func(s *Store) {
+			_, err := s.client.Delete(t.Context(), s.entryKey(writer("late")))
+			noError(t, err)
+			noError(t, queue(t, s, writer("other")))
+		}, writer("late")},
+		{"a permit beside the last but one", takes(permit("one")), takes(permit("two")), permit("late")},
+		{"a first permit beside a writer", nothing, takes(writer("writer")), permit("late")},
+		{"a first reader beside a permit", nothing, takes(permit("one")), reader("late")},
+		{"a first permit beside a reader", nothing, takes(reader("one")), permit("late")},
+		{"a writer beside a reader", nothing, takes(reader("one")), writer("late")},
 		// Its own command that was sent again: what came first must not be put under another lease.
-		{"a reader that has it already", []driver.Claim{reader("one")}, []driver.Claim{reader("late")}, reader("late")},
-		{"a permit that has it already", nil, []driver.Claim{permit("late")}, permit("late")},
+		{"a reader that has it already", takes(reader("one")), takes(reader("late")), reader("late")},
+		{"a permit that has it already", nothing, takes(permit("late")), permit("late")},
 	} {
 		s := open(t, addr, WithPrefix(fmt.Sprint(i, "/")))
-		for _, other := range c.stands {
-			take(t, s, other)
-		}
+		c.before(s)
 		now, err := s.read(t.Context(), c.late)
 		noError(t, err)
 		if _, free, err := s.judge(t.Context(), c.late, now); !free {
 			t.Fatalf("%s: not free: %v", c.what, err)
 		}
-		for _, other := range c.meanwhile {
-			take(t, s, other)
-		}
+		c.meanwhile(s)
 		if answer, err := s.claim(t.Context(), c.late, now, clientv3.NoLease); err != nil || answer.Succeeded {
 			t.Errorf("%s: granted, or %v", c.what, err)
 		}

@@ -103,23 +103,3 @@ func TestALeaseIsNoShorterThanItsTTL(t *testing.T) {
 		ok(t, x.Release(t.Context()))
 	}
 }
-
-// The permissions that doc.go gives for an etcd user of its own.
-func TestTheMinimalRoleIsEnoughAndNoMore(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ctx := t.Context()
-	secure(t, w.direct)
-	app := dial(t, w.server.Addr(), "app", "secret")
-	locks, other := locker(t, etcdlock.New(app)), locker(t, etcdlock.New(dial(t, w.server.Addr(), "app", "secret")))
-	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(3*ttl))
-	got := backendtest.Next(t, other, "name")
-	renewed(t, x)
-	ok(t, x.Complete(ctx))
-	ok(t, <-got)
-	_, err := locks.TryAcquire(ctx, "name", core.WithDedup(time.Hour))
-	is(t, err, core.ErrDuplicate)
-	if _, err := app.Put(ctx, "elsewhere", "x"); err == nil {
-		t.Error("it writes elsewhere")
-	}
-}

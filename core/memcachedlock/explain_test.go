@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func TestAnErrorSaysWhatToDo(t *testing.T) {
@@ -25,14 +24,7 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			locks := locker(t, dial(t, address(t)))
-			_, err := locks.TryAcquire(t.Context(), "name")
-			for call, err := range map[string]error{"acquire": err, "ready": locks.Ready(t.Context())} {
-				is(t, err, core.ErrUnavailable)
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("%s: %v", call, err)
-				}
-			}
+			backendtest.Tells(t, locker(t, dial(t, address(t))), want)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 
@@ -48,97 +47,54 @@ func (h *hooked) Write(b []byte) (int, error) {
 	return h.Conn.Write(b)
 }
 
-// A command that was delayed until somebody else has the name must not touch it.
-func TestALateCommandNeverTouchesTheNextHolder(t *testing.T) {
+// A call is two commands. Right before the second one is sent somebody else may come, or go: its own command that was sent again, too.
+func TestWhatComesBetweenTwoCommandsOfACallIsRespected(t *testing.T) {
 	t.Parallel()
-	for what, late := range map[string]func(ctx context.Context, s *memcachedlock.Store, c driver.Claim) error{
-		"release": func(ctx context.Context, s *memcachedlock.Store, c driver.Claim) error { return s.Release(ctx, c) },
-		"renewal": func(ctx context.Context, s *memcachedlock.Store, c driver.Claim) error {
-			return s.Renew(ctx, []driver.Claim{c})[0]
-		},
+	mine, theirs := claim("name", "mine"), claim("name", "theirs")
+	acquire := func(ctx context.Context, s driver.Driver) error { _, err := s.Acquire(ctx, mine); return err }
+	renew := func(ctx context.Context, s driver.Driver) error { return s.Renew(ctx, []driver.Claim{mine})[0] }
+	release := func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, mine) }
+	expires := func(t *testing.T, other driver.Driver, direct *memcache.Client, _ func()) {
+		t.Helper()
+		ok(t, direct.Delete("holdfast:name"))
+		grant(t, other, theirs)
+	}
+	type meanwhile = func(t *testing.T, other driver.Driver, direct *memcache.Client, leave func())
+	for what, c := range map[string]struct {
+		before driver.Claim
+		at     string
+		does   meanwhile
+		call   func(ctx context.Context, s driver.Driver) error
+		want   error
+		owner  driver.Claim
+	}{
+		"a release after another's grant": {mine, "cas ", expires, release, driver.ErrNotOwner, theirs},
+		"a renewal after another's grant": {mine, "cas ", expires, renew, driver.ErrNotOwner, theirs},
+		"a renewal beside one of the same": {mine, "cas ", func(t *testing.T, other driver.Driver, _ *memcache.Client, _ func()) {
+			t.Helper()
+			ok(t, renew(t.Context(), other))
+		}, renew, nil, mine},
+		"an acquire of what has come free": {theirs, "gets ", func(t *testing.T, other driver.Driver, _ *memcache.Client, _ func()) {
+			t.Helper()
+			ok(t, other.Release(t.Context(), theirs))
+		}, acquire, nil, mine},
+		"a release of a caller that has left": {mine, "gets ", func(_ *testing.T, _ driver.Driver, _ *memcache.Client, leave func()) { leave() }, release, driver.ErrNotSent, mine},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			addr := servers.Memcached(t).Addr()
-			slow := dial(t, addr)
-			direct := dial(t, addr)
-			mine, theirs := claim("name", "mine"), claim("name", "theirs")
+			slow, direct := dial(t, addr), dial(t, addr)
 			other := memcachedlock.New(direct)
-			before(slow, "cas ", func() { // ours has expired, and another one came
-				if err := direct.Delete("holdfast:name"); err != nil {
-					t.Error(err)
-				}
-				grant(t, other, theirs)
-			})
-			s := memcachedlock.New(slow)
-			grant(t, s, mine)
-			is(t, late(t.Context(), s, mine), driver.ErrNotOwner)
-			ok(t, other.Renew(t.Context(), []driver.Claim{theirs})[0])
-			ok(t, other.Release(t.Context(), theirs))
+			grant(t, other, c.before)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			before(slow, c.at, func() { c.does(t, other, direct, leave) })
+			if err := c.call(ctx, memcachedlock.New(slow)); !errors.Is(err, c.want) {
+				t.Errorf("%v, and not %v", err, c.want)
+			}
+			ok(t, other.Renew(t.Context(), []driver.Claim{c.owner})[0])
 		})
 	}
-}
-
-func TestTwoCommandsOfOneOwnerDoNotTakeEachOtherForAThief(t *testing.T) {
-	t.Parallel()
-	addr := servers.Memcached(t).Addr()
-	slow := dial(t, addr)
-	c := claim("name", "token")
-	direct := memcachedlock.New(dial(t, addr))
-	before(slow, "cas ", func() { ok(t, direct.Renew(t.Context(), []driver.Claim{c})[0]) })
-	s := memcachedlock.New(slow)
-	grant(t, s, c)
-	ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-	ok(t, s.Release(t.Context(), c))
-}
-
-func TestANameThatComesFreeInMidAcquireIsTaken(t *testing.T) {
-	t.Parallel()
-	addr := servers.Memcached(t).Addr()
-	slow := dial(t, addr)
-	direct := memcachedlock.New(dial(t, addr))
-	theirs := claim("name", "theirs")
-	grant(t, direct, theirs)
-	before(slow, "gets ", func() { ok(t, direct.Release(t.Context(), theirs)) })
-	grant(t, memcachedlock.New(slow), claim("name", "mine"))
-}
-
-func TestNothingIsSentForACallThatIsOver(t *testing.T) {
-	t.Parallel()
-	addr := servers.Memcached(t).Addr()
-	slow := dial(t, addr)
-	s := memcachedlock.New(slow)
-	c := claim("name", "token")
-	ctx, cancel := context.WithCancel(t.Context())
-	before(slow, "gets ", cancel)
-	grant(t, s, c)
-	is(t, s.Release(ctx, c), driver.ErrNotSent) // the gets was under way, the cas was not
-	ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-}
-
-func TestAServerThatIsDownIsUnavailableAndARestartLosesItsLocks(t *testing.T) {
-	t.Parallel()
-	server := servers.Memcached(t)
-	locks := locker(t, dial(t, server.Addr()))
-	x, err := locks.Acquire(t.Context(), "name", core.WithTTL(time.Minute), core.WithRenewEvery(time.Second))
-	ok(t, err)
-	server.Kill()
-	_, err = locks.TryAcquire(t.Context(), "other")
-	is(t, err, core.ErrUnavailable)
-	ok(t, x.Err()) // until its time is over, this may be a network that is down
-	server.Restart()
-	select {
-	case <-x.Context().Done():
-	case <-time.After(30 * time.Second):
-		t.Error("the loss was not announced")
-	}
-	if lost, ok := errors.AsType[*core.LostError](x.Err()); !ok || lost.Reason != core.ReasonTaken {
-		t.Errorf("lost: %v", x.Err())
-	}
-	eventually(t, "the lock service is back", func() bool {
-		y, err := locks.TryAcquire(t.Context(), "name")
-		return err == nil && y.Release(t.Context()) == nil
-	})
 }
 
 func TestARefusedDialSaysThatNothingWasSent(t *testing.T) {

@@ -15,10 +15,9 @@ import (
 
 // What the tests of all backends ask in the same way.
 var (
-	ok         = backendtest.OK
-	is         = backendtest.Is
-	isHeld     = backendtest.IsHeld
-	eventually = backendtest.Eventually
+	ok     = backendtest.OK
+	is     = backendtest.Is
+	isHeld = backendtest.IsHeld
 )
 
 func TestMain(m *testing.M) {

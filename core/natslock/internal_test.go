@@ -52,60 +52,6 @@ func (s *Store) queues(t *testing.T, c driver.Claim) {
 	}
 }
 
-// Between a look and the write that follows from it everything may happen.
-func TestAWriteThatComesTooLateChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	got := func(c driver.Claim) { _, err := s.Acquire(t.Context(), c); noError(t, err) }
-	mine, theirs := func(name string) driver.Claim { return minute(name, "mine") }, func(name string) driver.Claim { return minute(name, "theirs") }
-	for what, late := range map[string]struct {
-		before    func(c driver.Claim) // the look
-		meanwhile func(c driver.Claim)
-		write     func(c driver.Claim, now *state) error
-	}{
-		"a claim after another's": {
-			meanwhile: func(c driver.Claim) { got(theirs(c.Name)) },
-			write:     func(c driver.Claim, now *state) error { _, err := s.take(t.Context(), c, now); return err },
-		},
-		"a claim after another's whole grant": {
-			meanwhile: func(c driver.Claim) { got(theirs(c.Name)); noError(t, s.Release(t.Context(), theirs(c.Name))) },
-			write:     func(c driver.Claim, now *state) error { _, err := s.take(t.Context(), c, now); return err },
-		},
-		"a marker after another's grant": {
-			before:    got,
-			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), mine(c.Name))); got(theirs(c.Name)) },
-			write:     func(c driver.Claim, now *state) error { return s.mark(t.Context(), c, now) },
-		},
-		"a release after another's grant": {
-			before:    got,
-			meanwhile: func(c driver.Claim) { noError(t, s.Release(t.Context(), mine(c.Name))); got(theirs(c.Name)) },
-			write:     func(_ driver.Claim, now *state) error { return s.remove(t.Context(), now.lock) },
-		},
-		"an entry after it has left": {
-			before:    func(c driver.Claim) { got(theirs(c.Name)); s.queues(t, c) },
-			meanwhile: func(c driver.Claim) { noError(t, s.leave(t.Context(), c, s.seen(t, c))) },
-			write: func(c driver.Claim, now *state) error {
-				return s.sit(t.Context(), c, now.own.slot, now.own.entry.revision, now.own.record)
-			},
-		},
-	} {
-		c := mine(fmt.Sprintf("%x", what))
-		c.Dedup, c.Scope = time.Hour, "scope"
-		if late.before != nil {
-			late.before(c)
-		}
-		now := s.seen(t, c)
-		late.meanwhile(c)
-		owner := s.seen(t, c)
-		if err := late.write(c, now); !errors.Is(err, errMoved) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if after := s.seen(t, c); valueOf(after.is) != valueOf(owner.is) || after.done.there() || after.own != nil {
-			t.Errorf("%s: %+v after %+v", what, after, owner)
-		}
-	}
-}
-
 func TestAMarkerStandsEvenIfTheReleaseAfterItIsTooLate(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -250,21 +196,5 @@ func TestWhoFreesANameOrLeavesTheQueueTellsThoseWhoWaitForIt(t *testing.T) {
 	noError(t, s.conn.Flush())
 	if more, _, err := told.Pending(); err != nil || more > 0 {
 		t.Errorf("%d more, %v", more, err)
-	}
-}
-
-// What is left of several holders is measured by the server's time, not from when the lock was last written.
-func TestTheEvictionOfAReaderKeepsANameNoLonger(t *testing.T) {
-	t.Parallel()
-	const life, since = 10 * time.Second, 2 * time.Second
-	s := open(t)
-	one, two := reader("name", "one"), reader("name", "two")
-	one.TTL, two.TTL = life, life
-	granted(t, s, one)
-	granted(t, s, two)
-	time.Sleep(since) // nobody renews
-	noError(t, s.Evict(t.Context(), "name", handle(digest(two.Token))))
-	if left := lasts(t, s, "name"); left > life-since+time.Second { // TTLs are rounded up
-		t.Errorf("it lasts %s more", left)
 	}
 }

@@ -352,30 +352,22 @@ func TestTheClientsHooksSeeNoCommandAndItsOptionsStay(t *testing.T) {
 // Core makes calls of a punctual driver on its callers' goroutines: a deadline ends a read, whatever the client's ReadTimeout.
 func TestADeadlineEndsEveryCallWhateverTheClientsTimeouts(t *testing.T) {
 	t.Parallel()
-	s := serve(t, func(words []string) string {
-		if words[0] == "watch" {
-			return "+OK\r\n"
-		}
-		return silence
-	})
-	o := hasty(s.addr)
-	o.ReadTimeout, o.WriteTimeout = time.Hour, time.Hour
-	for way, store := range map[string]driver.Driver{"alone": redislock.New(dial(t, o)), "in a pipeline": redislock.New(dial(t, o), redislock.WithSlots()), "in a transaction": redislock.NewTx(dial(t, o))} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-			defer cancel()
-			over := make(chan error, 1)
-			go func() { over <- errors.Join(store.Renew(ctx, []driver.Claim{theClaim(), theClaim()})...) }()
-			select {
-			case err := <-over:
-				if err == nil {
-					t.Error("no error")
+	s := serve(t, lenient(func([]string) string { return silence }))
+	for kind, store := range s.storesOf(t, func(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = time.Hour, time.Hour }, redislock.WithoutServerCheck()) {
+		for what, call := range asked {
+			t.Run(kind+": "+what, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				defer cancel()
+				over := make(chan error, 1)
+				go func() { over <- call(ctx, store) }()
+				select {
+				case <-over:
+				case <-time.After(time.Minute):
+					t.Error("it waits for an hour")
 				}
-			case <-time.After(time.Minute):
-				t.Error("it waits for an hour")
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -13,85 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
-
-func TestALostReplyOnTheWireIsNotSomebodyElse(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ok(t, acquire(t, w.locks, "warm").Release(t.Context()))
-	w.proxy.DropReplies(1)
-	x, err := w.locks.TryAcquire(t.Context(), "name")
-	ok(t, err)
-	ok(t, x.Release(t.Context()))
-	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
-}
-
-func TestALeaseSurvivesConnectionsThatBreak(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.Breaks(t, w.locks, 10, w.proxy.Reset)
-}
-
-func TestInABlackHoleTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.BlackHole(t, w.proxy, w.locks, w.other)
-}
-
-// A client with its default options waits five seconds for a reply, whatever ctx says.
-func TestEveryCallReturnsInABlackHoleWithADefaultClient(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	x := acquire(t, w.locks, "name")
-	half := acquire(t, w.locks, "half-over", core.WithTTL(2*ttl), core.WithoutRenewal())
-	w.proxy.BlackHole(true)
-	const bound = ttl / 3
-	const slack = time.Second // for a busy machine; the client's own time-out is far beyond
-	within := func(what string, d time.Duration, call func() error, want error) {
-		t.Helper()
-		began := time.Now()
-		err := call()
-		if !errors.Is(err, want) || errors.Is(err, core.ErrUnavailable) && errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", what, err) // the deadline was not the caller's
-		}
-		if took := time.Since(began); took > d+slack {
-			t.Errorf("%s took %s", what, took)
-		}
-	}
-	background := context.Background() // nothing but the call's own bound can end it
-	within("TryAcquire", bound, func() error { _, err := w.locks.TryAcquire(background, "other"); return err }, core.ErrUnavailable)
-	within("Release", bound, func() error { return x.Release(background) }, core.ErrUnavailable)
-	ctx, cancel := context.WithCancel(background)
-	time.AfterFunc(ttl/10, cancel)
-	within("TryAcquire with a ctx that is cancelled", ttl/10, func() error { _, err := w.locks.TryAcquire(ctx, "other"); return err }, context.Canceled)
-	eventually(t, "less than half of the lease is left, so that Confirm asks", func() bool { return time.Until(half.ValidUntil()) < 2*ttl*2/5 })
-	within("Confirm", 2*ttl/5, func() error { return core.Confirm(half.Context()) }, core.ErrLost)
-	w.proxy.Heal()
-	recovers(t, w.locks, "other")
-}
-
-func TestAFrozenServerIsTransientUntilTrustEnds(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	backendtest.Freeze(t, w.server, w.locks, 10*time.Second, ttl)
-}
-
-func TestAServerThatIsDownIsUnavailableAndComesBackWithoutARestartOfOurs(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ok(t, acquire(t, w.other, "name").Release(t.Context()))
-	w.server.Kill()
-	_, err := w.other.TryAcquire(t.Context(), "name", core.WithTTL(10*time.Second)) // go-redis dials for half a second
-	is(t, err, core.ErrUnavailable)
-	if nerr, ok := errors.AsType[*net.OpError](err); !ok || nerr.Op != "dial" {
-		t.Errorf("%v does not wrap what the client said", err)
-	}
-	w.server.Restart()
-	recovers(t, w.locks, "name")
-	recovers(t, w.other, "name")
-}
 
 func TestUnderMaxmemoryOnlyNewGrantsFail(t *testing.T) {
 	t.Parallel()
@@ -180,113 +102,6 @@ func TestFencesGrowWhenTheCounterIsLostOrStale(t *testing.T) {
 	w.do(t, "set", counter, "99999999999999999") // a number that no fence can be is no grant either
 	_, err := w.locks.TryAcquire(t.Context(), "name")
 	is(t, err, core.ErrUnavailable)
-}
-
-func TestLostNotificationsCostABoundedDelay(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	disturb(t, 50*time.Millisecond, func(ctx context.Context) { w.direct.Do(ctx, "client", "kill", "type", "pubsub") })
-	for range 4 {
-		x := acquire(t, w.other, "name")
-		got := next(t, w.locks, "name")
-		w.lineUp(t, 1)
-		began := time.Now()
-		ok(t, x.Release(t.Context()))
-		ok(t, <-got)
-		if took := time.Since(began); took > ttl {
-			t.Errorf("handed over after %s", took)
-		}
-	}
-}
-
-func TestAPoolThatTheApplicationHoldsStarvesNoOtherLease(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	taken := dial(t, &redis.Options{Addr: w.addr, PoolSize: 2})
-	locks := locker(t, taken)
-	x := acquire(t, locks, "name")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for range 2 {
-		go taken.BLPop(ctx, 30*time.Second, "nothing")
-	}
-	eventually(t, "the pool is taken", func() bool { return strings.Count(w.direct.ClientList(t.Context()).Val(), "cmd=blpop") == 2 })
-	began := time.Now()
-	_, err := locks.TryAcquire(t.Context(), "other")
-	is(t, err, core.ErrUnavailable)
-	if took := time.Since(began); took > ttl/3+time.Second {
-		t.Errorf("took %s", took)
-	}
-	<-x.Context().Done() // it cannot be renewed, so it is not trusted beyond its time
-	is(t, x.Err(), core.ErrLost)
-	w.do(t, "rpush", "nothing", "1", "2")
-	recovers(t, locks, "other")
-}
-
-// Claims that a frozen server, or the network, has kept for longer than their callers have waited
-// are executed after all, and so are the clean-ups behind them, in any order.
-func TestAClaimThatIsExecutedLateIsGivenBack(t *testing.T) {
-	t.Parallel()
-	for what, keep := range map[string]func(w *world) (let func()){
-		"a frozen server": func(w *world) func() { w.server.Pause(); return w.server.Resume },
-		"a slow network":  func(w *world) func() { return w.proxy.Hold() },
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			const names, long = 16, 20 * time.Second
-			w := newWorld(t)
-			for i := range names { // quick: claims go out on their callers' goroutines
-				ok(t, acquire(t, w.locks, fmt.Sprint("late-", i)).Release(t.Context()))
-			}
-			w.do(t, "config", "resetstat")
-			let := keep(w)
-			crowd(names, func(i int) {
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				defer cancel()
-				_, err := w.locks.TryAcquire(ctx, fmt.Sprint("late-", i), core.WithTTL(long))
-				is(t, err, core.ErrUnavailable)
-			})
-			let()
-			eventually(t, "a claim was executed late, and given back", func() bool {
-				return strings.Contains(w.direct.Info(t.Context(), "commandstats").Val(), "cmdstat_del:")
-			})
-			for i := range names {
-				ctx, cancel := context.WithTimeout(t.Context(), long/2)
-				x, err := w.other.Acquire(ctx, fmt.Sprint("late-", i))
-				cancel()
-				ok(t, err)
-				ok(t, x.Release(t.Context()))
-			}
-		})
-	}
-}
-
-// docs/guarantees.md: a restart from an old dump can bring back a lease that has ended, for one
-// TTL. It is held until then, and nobody's.
-func TestAnOldDumpBringsBackAnEndedLeaseForOneTTLAtMost(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	x := acquire(t, w.locks, "name")
-	y := acquire(t, w.locks, "long", core.WithTTL(time.Minute))
-	dumped := time.Now()
-	w.do(t, "save")
-	ok(t, x.Release(t.Context()))
-	ok(t, y.Release(t.Context()))
-	w.server.Kill()
-	w.server.Restart()
-	eventually(t, "the server answers", func() bool {
-		_, err := w.other.TryAcquire(t.Context(), "long")
-		return errors.Is(err, core.ErrHeld)
-	})
-	if left, err := w.direct.PTTL(t.Context(), w.key("long")).Result(); err != nil || left <= 0 || left > time.Minute {
-		t.Errorf("the ghost lives for %v, %v", left, err)
-	}
-	z := acquire(t, w.other, "name")                                    // waits for the ghost, if there still is one
-	if waited := time.Since(dumped); waited > ttl+ttl/3+5*time.Second { // and for a busy machine
-		t.Errorf("the ghost lived for %v after its dump", waited)
-	}
-	grows(t, z.Fence(), x.Fence())
-	ok(t, z.Release(t.Context()))
 }
 
 func TestAMissingReplicaIsToldThoughTheNextAnswerIsCutOff(t *testing.T) {

@@ -204,30 +204,6 @@ func TestANameThatIsReleasedTwiceInOneCallIsServedOnce(t *testing.T) {
 	}
 }
 
-// A call for claims with several TTLs gives each its own.
-func TestMergedClaimsHaveTheirOwnTTLs(t *testing.T) {
-	t.Parallel()
-	rdb := plainClient(t, servers.Redis(t).Addr())
-	s, ctx := New(rdb), t.Context()
-	for _, ttls := range [][]time.Duration{{time.Minute, time.Minute, time.Minute}, {time.Minute, time.Hour, time.Minute}} {
-		var commands []command
-		for i, ttl := range ttls {
-			commands = append(commands, s.merged(acquires, driver.Claim{Name: decimal(int64(i)), Token: "token-0000000000000001", TTL: ttl}))
-		}
-		var last uint64
-		for i, p := range s.trip(ctx, commands) {
-			g, err := granted(p.Answer)
-			if err != nil || p.Err != nil || g.Fence <= last {
-				t.Fatalf("claim %d: %v, %v", i, p.Answer, p.Err)
-			}
-			last = g.Fence
-			if left := rdb.PTTL(ctx, "holdfast:"+decimal(int64(i))).Val(); left > ttls[i] || left < ttls[i]-30*time.Second {
-				t.Errorf("claim %d: %s left of %s", i, left, ttls[i])
-			}
-		}
-	}
-}
-
 // What answers all in one number is a fence, or that all are released. Nobody is granted anything by another number.
 func TestNobodyBelievesANumberThatIsNoAnswerToAll(t *testing.T) {
 	t.Parallel()

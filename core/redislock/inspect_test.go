@@ -23,30 +23,6 @@ type inspector interface {
 	inspect.Inspector
 }
 
-func TestInspectTellsTheHolderAndTheLineWithoutSecrets(t *testing.T) {
-	t.Parallel()
-	p := part(t)
-	s := p.store(t)
-	for kind, of := range kinds {
-		for i := range map[string]int{"exclusive": 1, "shared": 2, "limited": 2}[kind] {
-			grant(t, s, claim(kind, fmt.Sprint("holder", i), of, labelled))
-		}
-		for i := range 2 {
-			look(t, p.store(t), claim(kind, fmt.Sprint("waiter", i), labelled))
-		}
-		info := known(t, s, kind)
-		if !info.Held || len(info.Line) != 2 || !info.Line[0].Alive || info.Line[0].Waited < info.Line[1].Waited || kind == "exclusive" && info.Label != "who" {
-			t.Errorf("%+v", info)
-		}
-		secrets := slices.Concat([]string{p.value(t, kind)}, p.direct.ZRange(t.Context(), p.side(kind, "line"), 0, -1).Val(), p.direct.ZRange(t.Context(), p.side(kind, "holders"), 0, -1).Val())
-		for _, secret := range secrets {
-			if len(secret) < 22 || strings.Contains(fmt.Sprintf("%+v", info), secret[:22]) {
-				t.Errorf("%q in %+v", secret, info)
-			}
-		}
-	}
-}
-
 func TestInspectTellsWhichOfALineAreDead(t *testing.T) {
 	t.Parallel()
 	p := part(t)
@@ -158,16 +134,5 @@ func TestAForceReleaseLeavesAloneWhatIsForeign(t *testing.T) {
 		if p.value(t, "name") != value {
 			t.Errorf("%q was deleted", value)
 		}
-	}
-}
-
-func TestInspectingSaysThatTheServerIsGone(t *testing.T) {
-	t.Parallel()
-	s := store(t, dial(t, &redis.Options{Dialer: nowhere}))
-	_, err := s.Inspect(t.Context(), "name")
-	refused(t, err)
-	refused(t, s.Evict(t.Context(), "name", "handle"))
-	for _, err := range s.Leases(t.Context(), "") {
-		refused(t, err)
 	}
 }

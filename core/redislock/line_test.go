@@ -83,22 +83,6 @@ func TestWhoseLineIsGoneStandsInLineAgain(t *testing.T) {
 	}
 }
 
-func TestAWaiterWhoseLineIsDeletedIsServedBesideABusyProcess(t *testing.T) {
-	t.Parallel()
-	p := part(t)
-	busy, waiting := p.locker(t), p.locker(t)
-	x := acquire(t, busy, "name")
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		served(t, waiting)
-	}()
-	p.lineUp(t, 1)
-	p.do(t, "del", p.side("name", "line"))
-	keepBusy(t, busy, x)
-	<-over
-}
-
 // An operator has taken the TTL away. That says nothing about when the name comes free, so it is
 // looked at as often as one that a foreign client holds, and not all the time.
 func TestANameWithoutATTLIsLookedAtAsAForeignOne(t *testing.T) {

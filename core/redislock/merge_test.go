@@ -3,7 +3,6 @@ package redislock_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +26,7 @@ func TestAnAnswerIsTheSameWhetherACommandWasMergedOrNot(t *testing.T) {
 	s, other := p.store(t), p.store(t)
 	of := func(i int) driver.Claim {
 		c := claim(fmt.Sprint("name-", i), fmt.Sprint("mine-", i), labelled)
+		c.TTL += time.Duration(i%7) * time.Minute
 		if i%kinds == wanted {
 			c.Name = fmt.Sprint("wanted-", i%3)
 		}
@@ -84,6 +84,11 @@ func TestAnAnswerIsTheSameWhetherACommandWasMergedOrNot(t *testing.T) {
 	if len(granted) != 3 {
 		t.Errorf("granted: %v", granted)
 	}
+	for i := free; i < n; i += kinds {
+		if c := of(i); p.direct.PTTL(t.Context(), p.key(c.Name)).Val().Round(time.Minute) != c.TTL {
+			t.Errorf("%s does not last for %s", c.Name, c.TTL)
+		}
+	}
 	crowd(n, func(i int) {
 		c := of(i)
 		err := s.Release(t.Context(), c)
@@ -134,29 +139,5 @@ func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-func TestARenewalGivesEachNameItsOwnTTL(t *testing.T) {
-	t.Parallel()
-	p := part(t)
-	s := p.store(t)
-	ttls := []time.Duration{time.Minute, 0, time.Hour, time.Minute}
-	claims := make([]driver.Claim, len(ttls))
-	for i, ttl := range ttls {
-		c := claim(fmt.Sprint("name-", i), "mine")
-		c.TTL = 10 * time.Second
-		grant(t, s, c)
-		claims[i], claims[i].TTL = c, ttl
-	}
-	claims[3].Token = strings.Repeat("x", 22) // somebody else's
-	errs := s.Renew(t.Context(), claims)
-	ok(t, errors.Join(errs[:3]...))
-	is(t, errs[3], driver.ErrNotOwner)
-	ttls[1], ttls[3] = 10*time.Second, 10*time.Second // as they were
-	for i, ttl := range ttls {
-		if left := p.direct.PTTL(t.Context(), p.key(claims[i].Name)).Val(); left > ttl || left < ttl/2 {
-			t.Errorf("%s: %s left of %s", claims[i].Name, left, ttl)
-		}
 	}
 }

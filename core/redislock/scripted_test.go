@@ -196,7 +196,11 @@ func hasty(addr string) *redis.Options {
 // cluster is a client for which the server is the only master.
 func (s *scripted) cluster(t testing.TB) *redis.ClusterClient {
 	t.Helper()
-	o := hasty(s.addr)
+	return s.clusterOf(t, hasty(s.addr))
+}
+
+func (s *scripted) clusterOf(t testing.TB, o *redis.Options) *redis.ClusterClient {
+	t.Helper()
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: s.addr}}}}, nil
@@ -211,7 +215,15 @@ func (s *scripted) cluster(t testing.TB) *redis.ClusterClient {
 // stores are Stores of every kind at the server.
 func (s *scripted) stores(t testing.TB, opts ...redislock.Option) map[string]driver.Driver {
 	t.Helper()
-	rdb, cluster := dial(t, hasty(s.addr)), s.cluster(t)
+	return s.storesOf(t, func(*redis.Options) {}, opts...)
+}
+
+// storesOf are those of clients with some options.
+func (s *scripted) storesOf(t testing.TB, set func(o *redis.Options), opts ...redislock.Option) map[string]driver.Driver {
+	t.Helper()
+	o := hasty(s.addr)
+	set(o)
+	rdb, cluster := dial(t, o), s.clusterOf(t, o)
 	and := func(more redislock.Option) []redislock.Option { return append(slices.Clone(opts), more) }
 	replicas := redislock.WithReplicas(1, time.Millisecond)
 	all := map[string]driver.Driver{

@@ -44,7 +44,7 @@ func TestConformanceInMemory(t *testing.T) {
 				for i := range stores {
 					down[i].(*memlock.Store).SetDown(true)
 					if what == "without queues" {
-						stores[i], down[i] = plain{stores[i], stores[i].(inspect.Inspector)}, plain{down[i], nil}
+						stores[i], down[i] = plain{stores[i], stores[i].(inspect.Inspector)}, plain{down[i], down[i].(inspect.Inspector)}
 					}
 				}
 				return drivertest.Config{

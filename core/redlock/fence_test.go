@@ -38,27 +38,6 @@ func (p *process) tenure(without ...int) (fence uint64) {
 	return x.Fence()
 }
 
-// The node whose counter was the largest is in the first quorum, and not in the second. They have a single node in
-// common.
-func TestAFenceIsKnownToEveryLaterQuorum(t *testing.T) {
-	t.Parallel()
-	for common := range 5 {
-		inMesh(t, 5, func(t *testing.T, m *mesh) {
-			one := []int{(common + 1) % 5, (common + 2) % 5}
-			two := []int{(common + 3) % 5, (common + 4) % 5}
-			p, q := m.fenced(), m.fenced()
-			m.ahead(two[0], 1<<52)
-			first := p.tenure(one...) // so it has two and the common one
-			if first <= 1<<52 {
-				t.Fatalf("fence %d", first)
-			}
-			if second := q.tenure(two...); second <= first {
-				t.Errorf("fence %d after %d", second, first)
-			}
-		})
-	}
-}
-
 // The quorum that answers who asks again is another one, whose nodes have all minted smaller fences.
 func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
 	t.Parallel()
@@ -120,36 +99,6 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 		ok(t, p.store.Release(t.Context(), c))
 		if fence := q.tenure(0, 2); fence <= last {
 			t.Errorf("fence %d after %d", fence, last)
-		}
-	})
-}
-
-// Nobody has used a fence whose holder died before a quorum knew it.
-func TestACrashBetweenTheTwoStepsCostsNoOrder(t *testing.T) {
-	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
-		p, q := m.fenced(), m.fenced()
-		m.ahead(0, 1<<52)
-		before := q.tenure(0)
-		for i, l := range p.links {
-			switch { // it is known to the first node only, after all of a quorum have granted
-			case i == 0:
-			case i < 3:
-				l.Next(lab.OpAcquire, lab.Delivered, lab.RequestLost)
-			default:
-				l.Next(lab.OpAcquire, lab.RequestLost, lab.RequestLost)
-			}
-		}
-		_, err := p.store.Acquire(short(t, time.Second), p.claim("token"))
-		isUnknown(t, err)
-		time.Sleep(2 * ttl)
-		last := before
-		for _, without := range [][]int{{0, 1}, {3, 4}, {0, 2}, {1, 2}} {
-			if fence := q.tenure(without...); fence <= last {
-				t.Errorf("fence %d after %d", fence, last)
-			} else {
-				last = fence
-			}
 		}
 	})
 }

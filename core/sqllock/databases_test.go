@@ -148,6 +148,7 @@ func (d database) serviceIn(t testing.TB, table string) drivertest.Config {
 		Driver:    func() driver.Driver { return d.store(t, table) },
 		Slow:      250 * time.Millisecond, // a waiter asks before it stands in the queue
 		Leftovers: func() []string { return d.taken(t, table) },
+		Delete:    func(name string) { d.exec(t, "DELETE FROM "+table+" WHERE name = '"+name+"'") },
 		Names:     100, // the row of each stays, and each costs two commits
 	}
 	if d.addr != "" {

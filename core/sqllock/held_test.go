@@ -140,13 +140,14 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 // Between the check and the commit nobody else gets the name, even if the TTL ends there.
 func TestNobodyTakesTheNameBeforeTheWriteIsCommitted(t *testing.T) {
 	t.Parallel()
-	eachServer(t, func(t *testing.T, w *world) {
-		s := sqllock.New(w.direct, w.dialect)
+	eachServer(t, func(t *testing.T, d database) {
+		table, db := d.table(t), d.open(t)
+		s := sqllock.New(db, d.dialect, table)
 		c := driver.Claim{Name: "name", Token: "token", TTL: 2 * time.Second}
 		g, err := s.Acquire(t.Context(), c)
 		ok(t, err)
-		tx := begin(t, w.direct)
-		ok(t, sqllock.HeldInTx(t.Context(), tx, "name", g.Fence))
+		tx := begin(t, db)
+		ok(t, sqllock.HeldInTx(t.Context(), tx, "name", g.Fence, table))
 		got := make(chan error)
 		go func() {
 			for {

@@ -135,21 +135,18 @@ func TestWhoDoesNotHearIsServedAllTheSame(t *testing.T) {
 
 func TestAListenerWhoseConnectionBreaksListensAgain(t *testing.T) {
 	t.Parallel()
-	onPostgres(t, func(t *testing.T, w *world) {
-		d := postgres(w.server.Addr(), "")
-		listens := &noted{open: pgxlisten.Connect(d.source)}
-		locks, err := core.New(sqllock.New(d.open(t), d.dialect, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
-		ok(t, err)
-		x := acquire(t, w.other, "name", core.WithTTL(time.Minute))
-		got := backendtest.Next(t, locks, "name", core.WithTTL(time.Minute))
-		for n := 1; n <= 3; n++ {
-			eventually(t, "it listens", func() bool { opened, _ := listens.opened(); return opened >= n })
-			w.kill(t)
-		}
-		ok(t, x.Release(t.Context()))
-		ok(t, <-got)
-		ok(t, locks.Close(t.Context()))
-	})
+	d := postgres(servers.Postgres(t).Addr(), "")
+	table := d.table(t)
+	listens := &noted{open: pgxlisten.Connect(d.source)}
+	locks := locker(t, d.open(t), d.dialect, table, sqllock.WithListen(listens.Open))
+	x := acquire(t, locker(t, d.open(t), d.dialect, table), "name", core.WithTTL(time.Minute))
+	got := backendtest.Next(t, locks, "name", core.WithTTL(time.Minute))
+	for n := 1; n <= 3; n++ {
+		eventually(t, "it listens", func() bool { opened, _ := listens.opened(); return opened >= n })
+		d.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+	}
+	ok(t, x.Release(t.Context()))
+	ok(t, <-got)
 }
 
 // statementsOf counts the statements that a server has been sent, but for those by which pgx asks whether a

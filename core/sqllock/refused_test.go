@@ -316,14 +316,7 @@ func TestAConnectionThatCannotBeHadSaysWhatToDo(t *testing.T) {
 			db, err := sql.Open(c.driver, c.source)
 			ok(t, err)
 			t.Cleanup(func() { _ = db.Close() })
-			locks := locker(t, db, c.dialect)
-			_, err = locks.TryAcquire(t.Context(), "name")
-			for call, err := range map[string]error{"acquire": err, "ready": locks.Ready(t.Context())} {
-				is(t, err, core.ErrUnavailable)
-				if err == nil || !strings.Contains(err.Error(), c.want) || driver.Reason(err) == "" || strings.Contains(err.Error(), "hunter2") {
-					t.Errorf("%s: %v", call, err)
-				}
-			}
+			backendtest.Tells(t, locker(t, db, c.dialect), c.want)
 		})
 	}
 }

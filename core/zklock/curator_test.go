@@ -16,7 +16,7 @@ import (
 //   - An acquire that is interrupted leaves its znode (CURATOR-79, 315, 335, 462):
 //     TestACreationThatNobodyWaitsForIsUndone.
 //   - A release during a loss of the connection leaves the znode, and the process can never acquire again (CURATOR-678):
-//     TestAReleaseThatFailsIsDoneOnceTheServerIsBack.
+//     TestADeletionThatFailsIsTriedAgainUntilItIsDone.
 //   - A holder whose session has ended believes that it has the lock (CURATOR-206):
 //     TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn.
 

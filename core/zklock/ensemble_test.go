@@ -35,14 +35,6 @@ func leader(t *testing.T, members []*servers.Server) (found int) {
 	return found
 }
 
-func TestALeaderThatIsKilledInMidAcquireCostsTimeAndNothingElse(t *testing.T) {
-	t.Parallel()
-	members := servers.ZooKeeperEnsemble(t, nil)
-	lockers := []*core.Locker{through(t, longSession, members...), through(t, longSession, members...)}
-	steady := acquire(t, lockers[0], "steady", core.WithRenewEvery(200*time.Millisecond))
-	backendtest.LeadersDie(t, lockers, steady, func() *servers.Server { return members[leader(t, members)] })
-}
-
 // peers are the links between the servers of an ensemble: for followers, and for elections.
 type peers map[[2]int][]*faultproxy.Proxy
 

@@ -143,3 +143,15 @@ func RefusedByNew(t testing.TB, backends map[string]driver.Driver) {
 		}
 	}
 }
+
+// Tells fails the test unless an acquire and Ready both say what is wrong, and what to do, without the password "hunter2".
+func Tells(t testing.TB, locks *core.Locker, want string) {
+	t.Helper()
+	_, err := locks.TryAcquire(t.Context(), "name")
+	for call, err := range map[string]error{"acquire": err, "ready": locks.Ready(t.Context())} {
+		Is(t, err, core.ErrUnavailable)
+		if err == nil || !strings.Contains(err.Error(), want) || driver.Reason(err) == "" || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}

@@ -3,14 +3,12 @@ package backendtest
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
 // Contention is names that several goroutines take in turn, again and again, while a test breaks or changes servers.
@@ -87,21 +85,4 @@ func (c *Contention) End() (refused int64) {
 	c.cancel()
 	c.workers.Wait()
 	return c.refused.Load()
-}
-
-// LeadersDie kills the leader of some members twice, in mid-acquire. It costs time: the lease stands, and one after the
-// other gets another name.
-func LeadersDie(t *testing.T, lockers []*core.Locker, steady *core.Lease, leader func() *servers.Server, contended ...core.Option) {
-	t.Helper()
-	contention := Contend(t, []string{"contended"}, slices.Repeat(lockers, 2), contended...) // one of them is always acquiring
-	for range 2 {
-		dead := leader()
-		contention.GoOn("before the leader is killed")
-		dead.Kill()
-		contention.GoOn("under another leader")
-		Renewed(t, steady)
-		dead.Restart()
-	}
-	contention.End()
-	OK(t, steady.Release(t.Context()))
 }
