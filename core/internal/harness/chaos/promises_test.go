@@ -41,7 +41,7 @@ func TestTheLedgerNamesWhatExists(t *testing.T) {
 			x.checkers[c.Name], missing["checker "+c.Name] = true, true
 		}
 	}
-	for _, m := range Mutants() {
+	for _, m := range mutants(t) {
 		x.mutants[m.Name], missing["mutant "+m.Name] = m, true
 	}
 
