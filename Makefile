@@ -73,8 +73,8 @@ tidy: ## tidy every go.mod, and have go.work list them all but that of tools
 docs: ## look at the documentation as pkg.go.dev shows it: everything has some, no link is broken
 	@cd tools && go run ./doccheck $(addprefix ../,$(MODULES))
 
-bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale, -help), or beside the commit AGAINST
-	@$(if $(AGAINST),tools/bench-against.sh $(AGAINST),cd core/internal/harness/bench && go run .) $(BENCHFLAGS)
+bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale), or beside the commit AGAINST
+	@$(if $(AGAINST),tools/bench-against.sh $(AGAINST),cd core/internal/harness/bench && go test -count=1 -timeout=2h -v -run '^TestBench$$' . -args -figures) $(BENCHFLAGS)
 
 comma := ,
 space := $(subst ,, )
