@@ -144,7 +144,7 @@ func repositoryTests(t *testing.T) (tests map[string][]string, pages map[string]
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	root := os.DirFS(repository)
 	err := fs.WalkDir(root, ".", func(file string, _ fs.DirEntry, err error) error {
-		isTest, isPage := strings.HasSuffix(file, "_test.go"), strings.HasSuffix(file, ".md")
+		isTest, isPage := strings.HasSuffix(file, "_test.go"), strings.HasSuffix(file, ".md") || strings.HasSuffix(file, "sources.tsv")
 		if err != nil || !isTest && !isPage {
 			return err
 		}
