@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 )
 
 var (
@@ -20,7 +22,7 @@ var (
 	flagOnly    = flag.String("only", "", "comma-separated `scenarios`; default: all")
 	flagRounds  = flag.Int("rounds", 0, "interleaved rounds; 5 unless told, and 1 with -scale")
 	flagTime    = flag.Duration("time", 500*time.Millisecond, "length of one contestant's `round`; some scenarios take a multiple")
-	flagRTT     = flag.Duration("rtt", 0, "put a `round trip` of so much between the contestants and the server")
+	flagRTT     = flag.Duration("rtt", 0, "put a `round trip` of so much between the contestants and the server; timers make more of it, and the head says how much")
 	flagAgainst = flag.String("against", "", "compare Holdfast with itself: this `program` is the same, built from another commit; see tools/bench-against.sh")
 )
 
@@ -88,12 +90,9 @@ func TestBench(t *testing.T) { //nolint:paralleltest // it measures
 		tb: t, server: startServer(t), rounds: cmp.Or(*flagRounds, rounds), length: *flagTime, against: *flagAgainst, dir: t.TempDir(),
 	}
 	if *flagRTT > 0 {
-		f, err := startFar(b.server.addr, *flagRTT)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.stop()
-		b.addr = f.listener.Addr().String()
+		p := faultproxy.New(t, b.server.addr)
+		p.SetDelay(*flagRTT/2, *flagRTT/2)
+		b.addr = p.Addr()
 	}
 	b.rest()
 	fmt.Printf("%s\n%s", b.where(), legend(all))

@@ -79,15 +79,3 @@ func TestTheCountIsTheServersOfEveryClient(t *testing.T) {
 		t.Errorf("sent %d, arrived %d", sent, arrived)
 	}
 }
-
-func TestAFarServerIsAsFarAwayAsItSays(t *testing.T) {
-	t.Parallel()
-	b := quickBench(t)
-	f, err := startFar(b.server.addr, 20*time.Millisecond)
-	backendtest.OK(t, err)
-	b.addr = f.listener.Addr().String()
-	if took := b.ping(); took < 20*time.Millisecond {
-		t.Errorf("a round trip took %s", took)
-	}
-	f.stop()
-}
