@@ -87,7 +87,7 @@ explore: ## play the engine's steps deeper, and break its rules: 20 minutes (SEE
 	go test -count=1 -v -timeout 2h -run TestTheExplorerSees ./core/internal/explore -args -explore.mutants
 
 release: ## try a release in a temporary clone, and install all of it from there; VERSION=v0.2.0 makes it, and pushes nothing
-	@cd tools && go run ./release $(if $(VERSION),-version $(VERSION),-check)
+	@tools/release.sh $(VERSION)
 
 servers: ## install the servers that the tests need, on Debian as root; else say what is missing
 	@tools/install-servers.sh
