@@ -73,8 +73,8 @@ tidy: ## tidy every go.mod, and have go.work list them all but that of tools
 docs: ## look at the documentation as pkg.go.dev shows it: everything has some, no link is broken
 	@cd tools && go run ./doccheck $(addprefix ../,$(MODULES))
 
-bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale, -help), or beside the commit AGAINST
-	@$(if $(AGAINST),tools/bench-against.sh $(AGAINST),cd core/internal/harness/bench && go run .) $(BENCHFLAGS)
+bench: servers ## measure beside other lock libraries, 6 minutes (BENCHFLAGS="-only pair,handover", -scale), or beside the commit AGAINST
+	@$(if $(AGAINST),tools/bench-against.sh $(AGAINST),cd core/internal/harness/bench && go test -count=1 -timeout=2h -v -run '^TestBench$$' . -args -figures) $(BENCHFLAGS)
 
 comma := ,
 space := $(subst ,, )
@@ -87,7 +87,7 @@ explore: ## play the engine's steps deeper, and break its rules: 20 minutes (SEE
 	go test -count=1 -v -timeout 2h -run TestTheExplorerSees ./core/internal/explore -args -explore.mutants
 
 release: ## try a release in a temporary clone, and install all of it from there; VERSION=v0.2.0 makes it, and pushes nothing
-	@cd tools && go run ./release $(if $(VERSION),-version $(VERSION),-check)
+	@tools/release.sh $(VERSION)
 
 servers: ## install the servers that the tests need, on Debian as root; else say what is missing
 	@tools/install-servers.sh

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What the pages tell people to type is there. A program of the examples has a test of its own, which runs it; tools/release
-// runs the lines of go get.
+// What the pages tell people to type is there. A program of the examples has a test of its own, which runs it;
+// tools/release.sh runs the lines of go get.
 func TestTheCommandsOfThePagesCanBeTyped(t *testing.T) {
 	t.Parallel()
 	makefile := read(t, "../Makefile")

@@ -93,14 +93,10 @@ func TestTheHandOffOfThePagesRuns(t *testing.T) {
 	t.Parallel()
 	locks := pagesLocker(t)
 	lease, err := locks.Acquire(t.Context(), "order:7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var message string
 	err = functionHandOff(t.Context(), lease, func(_ context.Context, sent string) error { message = sent; return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := locks.TryAcquire(t.Context(), "order:7"); !errors.Is(err, core.ErrHeld) {
 		t.Errorf("the name is free: %v", err)
 	}
@@ -112,9 +108,7 @@ func TestTheHandOffOfThePagesRuns(t *testing.T) {
 func pagesLocker(t *testing.T) *core.Locker {
 	t.Helper()
 	locks, err := core.New(memlock.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := locks.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -127,9 +121,7 @@ func TestThePageOfThePagesIsMounted(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
 	locks, err := inspect(mux, memlock.New(), func(next http.Handler) http.Handler { return next })
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/locks/", http.NoBody))
 	if w.Code != http.StatusOK {

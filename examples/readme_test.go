@@ -105,9 +105,7 @@ func documents(t *testing.T) []string {
 	list := []string{"../README.md", "../README.zh-CN.md", "../CONTRIBUTING.md"}
 	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
 		more, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		list = append(list, more...)
 	}
 	return list
@@ -137,9 +135,7 @@ func hasHeading(text, name string) bool {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(text)
 }
 
@@ -203,9 +199,7 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 		t.Error(err)
 	}
 	locks, err := core.New(memlock.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	e := echo.New()
 	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}"))
 	w := httptest.NewRecorder()
@@ -215,5 +209,13 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 	}
 	if err := locks.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// noError fails the test if there is one.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

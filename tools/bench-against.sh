@@ -11,6 +11,6 @@ there=$(mktemp -d)
 trap 'git worktree remove --force "$there"' EXIT
 git worktree add --quiet --detach "$there" "$commit"
 export GOWORK=off
-(cd "$there/core/internal/harness/bench" 2>/dev/null || cd "$there/core/bench" && go build -buildvcs=false -o "$there/before" .)
+(cd "$there/core/internal/harness/bench" 2>/dev/null || cd "$there/core/bench" && go test -c -buildvcs=false -o "$there/before" .)
 cd core/internal/harness/bench
-go run -buildvcs=false . -against "$there/before" "$@"
+go test -buildvcs=false -count=1 -timeout=2h -v -run '^TestBench$' . -args -figures -against "$there/before" "$@"

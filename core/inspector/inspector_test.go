@@ -330,21 +330,26 @@ func get(page http.Handler, path string) (status int, text string) {
 func TestAPageAboutAPrefixTellsOfNoOtherName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		seen := inspector.NewRecorder()
-		locks := newLocker(t, memlock.New(), core.WithObserver(seen.Observe))
+		seen, store := inspector.NewRecorder(), memlock.New()
+		locks := newLocker(t, store, core.WithObserver(seen.Observe))
 		for _, name := range []string{"order:42", "secret"} {
 			acquire(t, locks, name)
 			_, _ = locks.TryAcquire(t.Context(), name) // a conflict
 			backendtest.OK(t, locks.Do(t.Context(), name+":done", func(context.Context) error { return nil }, core.WithDedup(time.Hour)))
+			store.SetDown(true)
+			_, _ = locks.TryAcquire(t.Context(), name+":down") // an outage
+			store.SetDown(false)
 		}
 		time.Sleep(time.Second)
 		page := inspector.New(locks, inspector.WithRecorder(seen), inspector.WithPrefix("order:"))
 		defer page.Close()
 		b := watch(t, page, "")
-		v := b.next()
+		var v view
+		text := <-b.data
+		backendtest.OK(t, json.Unmarshal([]byte(text), &v))
 		b.leave()
-		if len(v.Names) != 1 || len(v.Contended) != 1 || v.Contended[0].Name != "order:42" {
-			t.Errorf("%+v", v)
+		if len(v.Names) != 1 || len(v.Contended) != 1 || v.Contended[0].Name != "order:42" || !strings.Contains(text, `"outages":2`) || strings.Contains(text, "secret") {
+			t.Errorf("%s", text)
 		}
 		if status, text := get(page, "/history?name=secret"); status != 403 {
 			t.Errorf("history: %d, %s", status, text)

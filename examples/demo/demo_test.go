@@ -145,9 +145,7 @@ func realRedis(t *testing.T) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: servers.Redis(t).Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
-	if err := rdb.Set(t.Context(), mine, "1", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, rdb.Set(t.Context(), mine, "1", 0).Err())
 	return rdb
 }
 
@@ -157,9 +155,7 @@ const mine = "holdfast-demo-mine"
 func checkKeys(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	keys, err := rdb.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if len(keys) != 1 || keys[0] != mine {
 		t.Errorf("keys: %q", keys)
 	}
@@ -220,9 +216,7 @@ func TestVerdictNeedsEveryPromise(t *testing.T) {
 func TestDemoSaysThatRedisIsUnreachable(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	lis.Close() // a port without a server
 	began := time.Now()
 	output, status := play(t, "", "-redis", lis.Addr().String())
@@ -239,9 +233,7 @@ func TestThePageIsServedWhileTrafficRunsUntilItIsInterrupted(t *testing.T) {
 	cmd := demo(t, "", "-ui")
 	read, write := io.Pipe()
 	cmd.Stdout = write
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Start())
 	lines := bufio.NewScanner(read)
 	var url string
 	for url == "" && lines.Scan() {
@@ -249,13 +241,9 @@ func TestThePageIsServedWhileTrafficRunsUntilItIsInterrupted(t *testing.T) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, read) }()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"events", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	events := bufio.NewScanner(resp.Body)
 	events.Buffer(nil, 1<<20)
 	for events.Scan() {
@@ -272,5 +260,13 @@ func TestThePageIsServedWhileTrafficRunsUntilItIsInterrupted(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// noError fails the test if there is one.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

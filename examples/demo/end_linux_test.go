@@ -32,9 +32,7 @@ func TestInterruptEndsAFrozenChild(t *testing.T) {
 func interrupt(t *testing.T, cmd *exec.Cmd, output io.Reader) {
 	t.Helper()
 	began := time.Now()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Process.Signal(os.Interrupt))
 	rest, _ := io.ReadAll(output) // its errors are those of Wait
 	_ = cmd.Wait()                // the exit status says it
 	if status := cmd.ProcessState.ExitCode(); status != 130 || !bytes.HasSuffix(rest, []byte("\nInterrupted.\n")) {
@@ -52,9 +50,7 @@ func TestAKilledDemoLeavesNoFrozenChild(t *testing.T) {
 	t.Parallel()
 	cmd, _ := playUntil(t, "SIGSTOP", onlyFreeze)
 	await(t, 3)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	await(t, 0)
 }
@@ -64,12 +60,8 @@ func playUntil(t *testing.T, text, env string, args ...string) (*exec.Cmd, io.Re
 	t.Helper()
 	cmd := demo(t, env, args...)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, cmd.Start())
 	output := bufio.NewReader(stdout)
 	for line := ""; !strings.Contains(line, text); {
 		if line, err = output.ReadString('\n'); err != nil {
@@ -96,9 +88,7 @@ func await(t *testing.T, running int) {
 func processes(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var found []string
 	for _, file := range files {
 		env, _ := os.ReadFile(file) // empty if it has ended, or is another user's

@@ -39,22 +39,14 @@ type startedChild struct {
 func child(t *testing.T, r role) *startedChild {
 	t.Helper()
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	c := &startedChild{cmd: demo(t, roleEnv+"="+string(text))}
 	c.cmd.Stderr = &c.stderr
 	stdin, err := c.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	stdout, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, c.cmd.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		t.Errorf("%s: %v, stderr %q", r.Name, err, c.stderr.String())

@@ -11,14 +11,10 @@ import (
 
 func TestOnlyATerminalGetsColoursAndALiveLine(t *testing.T) {
 	terminal, err := os.Open(os.DevNull) // a character device too
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { terminal.Close() })
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { file.Close() })
 
 	for _, tt := range []struct {

@@ -49,18 +49,14 @@ var both = map[string]func(context.Context, orderspb.OrdersClient) error{
 func serveWith(t *testing.T, h handlers, opts []grpc.ServerOption) orderspb.OrdersClient {
 	t.Helper()
 	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	srv := grpc.NewServer(append(opts, grpc.WaitForHandlers(true))...)
 	orderspb.RegisterOrdersServer(srv, h)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
 	t.Cleanup(func() { srv.Stop(); <-served })
 	conn, err := dial(lis.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return orderspb.NewOrdersClient(conn)
 }
@@ -68,9 +64,7 @@ func serveWith(t *testing.T, h handlers, opts []grpc.ServerOption) orderspb.Orde
 func newLocker(t *testing.T, d driver.Driver) *core.Locker {
 	t.Helper()
 	locks, err := core.New(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := locks.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -82,9 +76,7 @@ func newLocker(t *testing.T, d driver.Driver) *core.Locker {
 func newLocking(t *testing.T, locks *core.Locker, opts ...grpcmw.Option) *grpcmw.Interceptors {
 	t.Helper()
 	locking, err := grpcmw.New(locks, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return locking
 }
 
@@ -189,5 +181,13 @@ func TestSelectorAroundTheLockDecidesWhatIsLocked(t *testing.T) {
 				t.Errorf("with a selector for %s, locked of the %s: not %v", selects, name, want)
 			}
 		}
+	}
+}
+
+// noError fails the test if there is one.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -23,9 +24,7 @@ func worker(t *testing.T, opt asynq.RedisClientOpt, handler asynq.Handler) {
 	}
 	taskmw.Configure(&cfg)
 	srv := asynq.NewServer(opt, cfg)
-	if err := srv.Start(handler); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, srv.Start(handler))
 	t.Cleanup(srv.Shutdown)
 }
 
@@ -41,7 +40,7 @@ func shipping() *asynq.Task { return asynq.NewTask("order:ship", []byte(`{"order
 // Unique keeps a second task out of the queue for its TTL, however long the first one takes.
 func TestUniqueTasksRunAtOnceWhenTheTTLIsOver(t *testing.T) {
 	t.Parallel()
-	opt := asynq.RedisClientOpt{Addr: sharedQueue(t)}
+	opt := asynq.RedisClientOpt{Addr: servers.Redis(t).Addr()}
 	running, finish := make(chan struct{}, 2), make(chan struct{})
 	worker(t, opt, asynq.HandlerFunc(func(context.Context, *asynq.Task) error { running <- struct{}{}; <-finish; return nil }))
 	queue := client(t, opt)
@@ -54,10 +53,10 @@ func TestUniqueTasksRunAtOnceWhenTheTTLIsOver(t *testing.T) {
 
 func TestUniqueBesideTheMiddlewareLetsOneRunAtATime(t *testing.T) {
 	t.Parallel()
-	addr := sharedQueue(t)
+	addr := servers.Redis(t).Addr()
 	opt := asynq.RedisClientOpt{Addr: addr}
 	held := make(chan struct{}, 1)
-	locks := lockerWith(t, dial(t, addr), "holdfast:", core.WithObserver(func(e core.Event) {
+	locks := lockerOf(t, dial(t, addr), "holdfast:", core.WithObserver(func(e core.Event) {
 		if e.Kind == core.EventHeld {
 			select {
 			case held <- struct{}{}:

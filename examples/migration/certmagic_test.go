@@ -65,9 +65,7 @@ func node(t *testing.T, storage certmagic.Storage, ca certmagic.Issuer) *certmag
 func obtainEverywhere(t *testing.T, storages ...certmagic.Storage) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	ca := &issuer{key: key}
 	var all sync.WaitGroup
 	for _, storage := range storages {
@@ -171,16 +169,12 @@ func TestALossIsWhatRenewLockLeaseSays(t *testing.T) {
 	t.Parallel()
 	share := shared.Use(t)
 	rdb := dial(t, share.Addr)
-	storage := migration.NewCertmagicStorage(nil, lockerWith(t, rdb, share.Prefix, core.WithRenewEvery(20*time.Millisecond)))
-	if err := storage.Lock(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	storage := migration.NewCertmagicStorage(nil, lockerOf(t, rdb, share.Prefix, core.WithRenewEvery(20*time.Millisecond)))
+	ok(t, storage.Lock(t.Context(), "a"))
 	if err := storage.RenewLockLease(t.Context(), "a", time.Minute); err != nil {
 		t.Error(err)
 	}
-	if err := rdb.Del(t.Context(), share.Prefix+"certmagic:a").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, rdb.Del(t.Context(), share.Prefix+"certmagic:a").Err())
 	for storage.RenewLockLease(t.Context(), "a", time.Minute) == nil {
 		time.Sleep(time.Millisecond)
 	}

@@ -1,7 +1,6 @@
 package migration_test
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,10 +18,7 @@ var modules = map[string]string{
 	"asynq@v0.26.0":         "github.com/hibiken/asynq",
 }
 
-var (
-	cited = regexp.MustCompile("(\\S+@v[0-9.]+) (\\S+\\.(?:go|lua)):(\\d+) `([^`]+)`")
-	claim = regexp.MustCompile("`(Test\\w+)`")
-)
+var cited = regexp.MustCompile("(\\S+@v[0-9.]+) (\\S+\\.(?:go|lua)):(\\d+) `([^`]+)`")
 
 func TestComparisonQuotesWhatStandsInTheSources(t *testing.T) {
 	t.Parallel()
@@ -84,35 +80,11 @@ func TestComparisonHasASourceForEachCell(t *testing.T) {
 	}
 }
 
-func TestTheTestsThatComparisonNamesAreThere(t *testing.T) {
-	t.Parallel()
-	names := make(map[string]bool)
-	for _, c := range claim.FindAllStringSubmatch(page(t, sources), -1) {
-		names[c[1]] = true
-	}
-	err := fs.WalkDir(root(t).FS(), ".", func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, "_test.go") {
-			text := page(t, path)
-			for name := range names {
-				if strings.Contains(text, "\nfunc "+name+"(t ") {
-					delete(names, name)
-				}
-			}
-		}
-		return err
-	})
-	if err != nil || len(names) > 0 {
-		t.Errorf("not there: %v, %v", names, err)
-	}
-}
-
 // root is the repository.
 func root(t *testing.T) *os.Root {
 	t.Helper()
 	dir, err := os.OpenRoot("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { _ = dir.Close() })
 	return dir
 }
@@ -120,9 +92,7 @@ func root(t *testing.T) *os.Root {
 func page(t *testing.T, name string) string {
 	t.Helper()
 	text, err := root(t).ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return string(text)
 }
 

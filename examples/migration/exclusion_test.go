@@ -13,8 +13,11 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
 
 var shared servers.SharedRedis
@@ -23,7 +26,7 @@ var shared servers.SharedRedis
 var errTaken = errors.New("taken")
 
 // try takes a lock once. What it returns frees it.
-type try func(ctx context.Context, name string) (free func() error, err error)
+type try func(ctx context.Context, name string) (free func(context.Context) error, err error)
 
 func dial(t *testing.T, addr string) *redis.Client {
 	t.Helper()
@@ -36,22 +39,111 @@ func dial(t *testing.T, addr string) *redis.Client {
 }
 
 // lockerOf returns a Locker on the keys of the library to migrate from.
-func lockerOf(t *testing.T, rdb *redis.Client, prefix string) *core.Locker {
+func lockerOf(t *testing.T, rdb *redis.Client, prefix string, opts ...core.NewOption) *core.Locker {
 	t.Helper()
-	return lockerWith(t, rdb, prefix)
+	return closed(t, redislock.New(rdb, redislock.WithPrefix(prefix)), opts...)
+}
+
+func memory(t *testing.T) *core.Locker {
+	t.Helper()
+	return closed(t, memlock.New())
+}
+
+// closed returns a Locker that is closed with the test. A test that has failed may have leases left.
+func closed(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
+	t.Helper()
+	locks, err := core.New(d, opts...)
+	ok(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := locks.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return locks
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // holdfast is a try of ours.
 func holdfast(locks *core.Locker) try {
-	return func(ctx context.Context, name string) (func() error, error) {
+	return func(ctx context.Context, name string) (func(context.Context) error, error) {
 		lease, err := locks.TryAcquire(ctx, name)
 		if errors.Is(err, core.ErrHeld) {
 			return nil, errTaken
 		}
+		return lease.Release, err
+	}
+}
+
+// both is two tries, one inside the other.
+func both(first, second try) try {
+	return func(ctx context.Context, name string) (func(context.Context) error, error) {
+		free, err := first(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		return func() error { return lease.Release(ctx) }, nil
+		freeSecond, err := second(ctx, name)
+		if err != nil {
+			return nil, errors.Join(err, free(ctx))
+		}
+		return func(ctx context.Context) error { return errors.Join(freeSecond(ctx), free(ctx)) }, nil
+	}
+}
+
+func TestTheyAndHoldfastExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	for library, sides := range map[string]func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try){
+		"redsync": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
+			return holdfast(lockerOf(t, rdb, prefix)), redsyncOf(rdb, prefix, 8*time.Second)
+		},
+		"bsm/redislock": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
+			return holdfast(lockerOf(t, rdb, prefix)), bsmOf(rdb, prefix, 10*time.Second)
+		},
+		// With KeyMajority 1 rueidislock's one key is KeyPrefix + ":0:" + name.
+		"rueidislock of one key": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
+			theirs = rueidisOf(rueidisLocker(t, rdb.Options().Addr, prefix+"rueidislock", 1))
+			return holdfast(lockerOf(t, rdb, prefix+"rueidislock:0:")), theirs
+		},
+		// With KeyMajority 2, the default, two of three keys make a lock. Who holds the first two of them leaves no majority, and nobody
+		// who has a majority leaves him both.
+		"rueidislock of three keys": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
+			theirs = rueidisOf(rueidisLocker(t, rdb.Options().Addr, prefix+"rueidislock", 2))
+			first, second := lockerOf(t, rdb, prefix+"rueidislock:0:"), lockerOf(t, rdb, prefix+"rueidislock:1:")
+			return both(holdfast(first), holdfast(second)), theirs
+		},
+		// gocron-redis-lock, gocron's own locker on Redis, is a redsync mutex named like the job.
+		"gocron": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
+			locks, err := cronmw.NewLocker(lockerOf(t, rdb, prefix), "{job}") // their prefix is ""
+			ok(t, err)
+			return func(ctx context.Context, job string) (func(context.Context) error, error) {
+				lock, err := locks.Lock(ctx, job)
+				if errors.Is(err, core.ErrHeld) {
+					return nil, errTaken
+				}
+				if err != nil {
+					return nil, err
+				}
+				return lock.Unlock, nil
+			}, redsyncOf(rdb, prefix, 8*time.Second)
+		},
+	} {
+		t.Run(library, func(t *testing.T) {
+			t.Parallel()
+			share := shared.Use(t)
+			if library == "redsync" { // as in a fleet that has used it: the keys have no prefix
+				share = servers.Share{Addr: servers.Redis(t).Addr()}
+			}
+			rdb := dial(t, share.Addr)
+			ours, theirs := sides(t, rdb, share.Prefix)
+			excludeEachOther(t, rdb, share.Prefix, ours, theirs)
+		})
 	}
 }
 
@@ -67,14 +159,14 @@ func excludeEachOther(t *testing.T, rdb *redis.Client, prefix string, ours, thei
 		if _, err := two[1](t.Context(), name); !errors.Is(err, errTaken) {
 			t.Errorf("%s: the second one: %v, want %v", what, err, errTaken)
 		}
-		if err := free(); err != nil {
+		if err := free(t.Context()); err != nil {
 			t.Fatalf("%s: freeing: %v", what, err)
 		}
 		free, err = two[1](t.Context(), name)
 		if err != nil {
 			t.Fatalf("%s: after it was freed: %v", what, err)
 		}
-		if err := free(); err != nil {
+		if err := free(t.Context()); err != nil {
 			t.Fatalf("%s: freeing: %v", what, err)
 		}
 	}
@@ -103,7 +195,7 @@ func hammer(t *testing.T, rdb *redis.Client, prefix string, ours, theirs try) {
 			return err
 		}
 		inside.Add(-1)
-		return free()
+		return free(t.Context())
 	}
 	var all sync.WaitGroup
 	for _, lock := range []try{ours, theirs} {
@@ -125,7 +217,7 @@ func hammer(t *testing.T, rdb *redis.Client, prefix string, ours, theirs try) {
 }
 
 // obtain tries until it has the lock.
-func obtain(ctx context.Context, lock try, name string) (func() error, error) {
+func obtain(ctx context.Context, lock try, name string) (func(context.Context) error, error) {
 	for {
 		free, err := lock(ctx, name)
 		if !errors.Is(err, errTaken) {
@@ -137,33 +229,4 @@ func obtain(ctx context.Context, lock try, name string) (func() error, error) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-}
-
-// lockerWith is lockerOf with options for New.
-func lockerWith(t *testing.T, rdb *redis.Client, prefix string, opts ...core.NewOption) *core.Locker {
-	t.Helper()
-	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(prefix)), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAfter(t, locks)
-	return locks
-}
-
-// sharedQueue is a server of a test's own: asynq has no prefix for its keys.
-func sharedQueue(t *testing.T) string {
-	t.Helper()
-	return servers.Redis(t).Addr()
-}
-
-// closeAfter closes locks with the test. A test that has failed may have leases left.
-func closeAfter(t *testing.T, locks *core.Locker) {
-	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
-		defer cancel()
-		if err := locks.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -36,9 +36,7 @@ func bothRueidislock(ctx context.Context, first, second *core.Locker) error {
 func TestTheCodeOfThePageCompiles(t *testing.T) {
 	t.Parallel()
 	text, err := root(t).ReadFile("examples/migration/page_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	code, blocks := unindented(string(text)), strings.Split(page(t, "docs/comparison.md"), "```go\n")[1:]
 	for _, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")

@@ -53,12 +53,8 @@ func launch(t *testing.T, redisAddr, work string) *process {
 	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0]), logged: make(chan struct{})}
 	p.Env = append(os.Environ(), exampleEnv+"=1", "REDIS_URL=redis://"+redisAddr, "WORK="+work, "HTTP_ADDR=127.0.0.1:0", "GRPC_ADDR=127.0.0.1:0")
 	out, err := p.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, p.Start())
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
 	_, ready, _ := strings.Cut(line, " INFO ")
@@ -126,9 +122,7 @@ func send(t *testing.T, method, url string) (code int, retryAfter, body string) 
 func locker(t *testing.T, rdb *redis.Client) *core.Locker {
 	t.Helper()
 	locks, err := core.New(redislock.New(rdb), core.WithWait(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = locks.Close(context.WithoutCancel(t.Context())) })
 	return locks
 }
@@ -149,9 +143,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	other := locker(t, rdb)
 	conn, err := grpc.NewClient(p.rpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	orders := shoppb.NewOrdersClient(conn)
 	refund := func(id int64) error {
@@ -167,9 +159,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 	go func() { refunded <- refund(2) }()
 	client, inspect := asynq.NewClientFromRedisClient(rdb), asynq.NewInspectorFromRedisClient(rdb)
 	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)), asynq.Retention(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for id := range 3 {
 		eventually(t, "work begins", func() bool { return held(t, other, id+1) })
 	}
@@ -178,9 +168,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 		t.Errorf("the metrics: %d, %s", code, body)
 	}
 
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Process.Signal(syscall.SIGTERM))
 	eventually(t, "/readyz tells the load balancer", func() bool {
 		code, _ := get(t, "http://"+p.web+"/readyz")
 		return code == http.StatusServiceUnavailable
@@ -225,14 +213,10 @@ func TestAStopEndsThoughWorkDoesNot(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	client, inspect := asynq.NewClientFromRedisClient(rdb), asynq.NewInspectorFromRedisClient(rdb)
 	info, err := client.Enqueue(asynq.NewTask("order:ship", []byte(`{"order_id":3}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	other := locker(t, rdb)
 	eventually(t, "the task runs", func() bool { return held(t, other, 3) })
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Process.Signal(syscall.SIGTERM))
 	began := time.Now()
 	if err := p.ends(); err == nil || !strings.Contains(p.log.String(), "1 lease still in use") {
 		t.Errorf("%v: %s", err, p.log.String())
@@ -242,5 +226,13 @@ func TestAStopEndsThoughWorkDoesNot(t *testing.T) {
 	}
 	if back, err := inspect.GetTaskInfo("default", info.ID); err != nil || back.State != asynq.TaskStatePending || back.Retried != 0 {
 		t.Errorf("the task: %+v, %v", back, err)
+	}
+}
+
+// noError fails the test if there is one.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -283,17 +284,78 @@ func TestTheMinimalHoldKeepsTheNameBehindAQuickCommand(t *testing.T) {
 // script writes its own number and that of a child in the same group, and then waits.
 const script = `sleep 1000 & echo $! >child; echo $$ >self; `
 
-func TestALostLeaseEndsTheWholeGroup(t *testing.T) {
+func TestALossEndsTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	j := f.start("run", "-ttl", "3s", "job", "--", "sh", "-c", script+`trap "touch term; exit 0" TERM; wait`)
-	self, child := j.file("self"), j.file("child")
-	f.seize("job")
-	if status := j.exit(); status != lost || !strings.Contains(j.err, "taken") || !strings.Contains(j.err, "exit status was 0") || !j.has("term") {
-		t.Errorf("status %d, %q", status, j.err)
+	for flags, c := range map[string]struct{ does, says string }{
+		"": {`trap "touch term; exit 0" TERM; ` + script + `wait`, "lost: taken; the command's exit status was 0\n"},
+		// One that does not end is killed after its grace.
+		"-grace 1": {`trap "touch term" TERM; ` + script + `while :; do sleep 0.1; done`, "lost: taken; the command's exit status was 137\n"},
+	} {
+		name := "job" + strconv.Itoa(len(flags))
+		j := f.start(append(append([]string{"run", "-ttl", "3s"}, strings.Fields(flags)...), name, "--", "sh", "-c", c.does)...)
+		self, child := j.file("self"), j.file("child")
+		f.seize(name)
+		if status := j.exit(); status != lost || !strings.Contains(j.err, c.says) || !j.has("term") {
+			t.Errorf("%q: status %d, %q, told to end: %t", flags, status, j.err, j.has("term"))
+		}
+		j.gone(self)
+		j.gone(child)
 	}
-	j.gone(self)
-	j.gone(child)
+}
+
+// A campaign goes on after a loss, unless a signal has asked the command to end. steps are the files that the command leaves, signals,
+// the loss, and what lets the command end.
+func TestACampaign(t *testing.T) {
+	t.Parallel()
+	const (
+		again = `echo run >>runs; test $(wc -l <runs) -ge 2 && exit 9; `
+		deaf  = `while :; do sleep 0.1; done`
+		ends  = `while ! test -e end; do sleep 0.05; done; `
+		stays = `trap "echo term >term" TERM; trap "exit 3" INT HUP; ` + again + deaf
+		heard = `trap "echo x >got" TERM INT QUIT HUP; ` + again + deaf
+	)
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "HUP": syscall.SIGHUP}
+	for what, c := range map[string]struct {
+		flags, does, steps string
+		status, runs       int
+	}{
+		"goes on after a loss":                   {"-campaign -ttl 3s", again + `exec sleep 1000`, "runs loss", 9, 2},
+		"ends if INT comes after the loss":       {"-campaign -ttl 3s -grace 1m", stays, "runs loss term INT", 128 + 2, 1},
+		"ends if HUP comes after the loss":       {"-campaign -ttl 3s -grace 1m", stays, "runs loss term HUP", 128 + 1, 1},
+		"ends if TERM came before the loss":      {"-campaign -ttl 3s -grace 0.2", heard, "runs TERM got loss", 128 + 15, 1},
+		"ends if INT came before the loss":       {"-campaign -ttl 3s -grace 0.2", heard, "runs INT got loss", 128 + 2, 1},
+		"ends if QUIT came before the loss":      {"-campaign -ttl 3s -grace 0.2", heard, "runs QUIT got loss", 128 + 3, 1},
+		"goes on if HUP asked for a reload":      {"-campaign -ttl 3s -grace 0.2", heard, "runs HUP got loss", 9, 2},
+		"is none, and TERM came before the loss": {"-ttl 3s -grace 0.2", heard, "runs TERM got loss", lost, 1},
+		"ends if it is the release that finds the loss": { // no renewal tells it so soon
+			"-campaign -ttl 1m", `trap "echo x >got; ` + ends + `exit 0" TERM; ` + again + deaf, "runs TERM got loss end", 128 + 15, 1,
+		},
+		"ends as a command does that goes on after a signal": {
+			"-campaign", `trap "echo x >got" TERM; ` + again + ends + `exit 5`, "runs TERM got end", 5, 1,
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			j := f.start(slices.Concat([]string{"run"}, strings.Fields(c.flags), []string{"job", "--", "sh", "-c", c.does})...)
+			for step := range strings.FieldsSeq(c.steps) {
+				switch sig := signals[step]; {
+				case sig != 0:
+					j.signal(sig)
+				case step == "loss":
+					f.seize("job")
+				case step == "end":
+					j.create("end").Close()
+				default:
+					j.file(step)
+				}
+			}
+			if status := j.exit(); status != c.status || strings.Count(j.file("runs"), "run") != c.runs {
+				t.Errorf("status %d, %q, %q", status, j.file("runs"), j.err)
+			}
+		})
+	}
 }
 
 // A shipper of logs that has died, or that does not read, must not keep the command working, nor take its grace.
@@ -339,22 +401,6 @@ func fill(t *testing.T, pipe *os.File) {
 		if _, err := pipe.Write(make([]byte, 1)); err != nil {
 			return
 		}
-	}
-}
-
-func TestACommandThatDoesNotEndIsKilledAfterTheGrace(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	j := f.start("run", "-ttl", "3s", "-grace", "1", "job", "--", "sh", "-c", `trap "touch term" TERM; `+script+`while :; do sleep 0.1; done`)
-	self, child := j.file("self"), j.file("child")
-	f.seize("job")
-	if status := j.exit(); status != lost || !strings.Contains(j.err, "holdfast: lease of \"job\" lost: taken; the command's exit status was 137\n") {
-		t.Errorf("status %d, %q", status, j.err)
-	}
-	j.gone(self)
-	j.gone(child)
-	if !j.has("term") {
-		t.Error("it got no SIGTERM first")
 	}
 }
 
@@ -422,83 +468,6 @@ func TestNothingIsLeftOfAProcessThatIsKilled(t *testing.T) {
 	j.gone(self)
 	j.gone(child)
 	backendtest.Eventually(f, "the name is free", func() bool { return f.free("job") })
-}
-
-func TestALeaderRunsTheCommandAgainAfterALoss(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	j := f.start("run", "-campaign", "-ttl", "3s", "job", "--", "sh", "-c", `echo run >>runs; test $(wc -l <runs) -ge 2 && exit 9; exec sleep 1000`)
-	j.file("runs")
-	f.seize("job")
-	if status := j.exit(); status != 9 || strings.Count(j.file("runs"), "run") < 2 {
-		t.Errorf("status %d, %q, %q", status, j.file("runs"), j.err)
-	}
-}
-
-func TestASignalEndsACampaignWhoseLeaseIsLost(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	j := f.start("run", "-campaign", "-ttl", "3s", "-grace", "1m", "job", "--", "sh", "-c",
-		`trap "echo term >term" TERM; trap "exit 3" INT; echo run >>runs; while :; do sleep 0.1; done`)
-	j.file("runs")
-	f.seize("job")
-	j.file("term") // the command is told to stop, and does not
-	j.signal(syscall.SIGINT)
-	if status := j.exit(); status != 128+2 || strings.Count(j.file("runs"), "run") != 1 {
-		t.Errorf("status %d, %q, %q", status, j.file("runs"), j.err)
-	}
-}
-
-func TestASignalBeforeTheLossEndsACampaignUnlessItAsksForAReload(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	for _, c := range []struct {
-		sig          syscall.Signal
-		campaign     string
-		status, runs int
-	}{
-		{syscall.SIGTERM, "true", 128 + 15, 1}, {syscall.SIGINT, "true", 128 + 2, 1}, {syscall.SIGQUIT, "true", 128 + 3, 1},
-		{syscall.SIGHUP, "true", 9, 2}, {syscall.SIGTERM, "false", lost, 1},
-	} {
-		name := c.campaign + strconv.Itoa(int(c.sig))
-		j := f.start("run", "-campaign="+c.campaign, "-ttl", "3s", "-grace", "0.2", name, "--", "sh", "-c",
-			`trap "echo x >got" TERM INT QUIT HUP; echo run >>runs; test $(wc -l <runs) = 2 && exit 9; while :; do sleep 0.1; done`)
-		j.file("runs")
-		j.signal(c.sig)
-		j.file("got")
-		f.seize(name)
-		if status := j.exit(); status != c.status || strings.Count(j.file("runs"), "run") != c.runs {
-			t.Errorf("%s, -campaign=%s: status %d, %q, %q", c.sig, c.campaign, status, j.file("runs"), j.err)
-		}
-	}
-}
-
-func TestACommandThatWasAskedToEndIsNotRunAgainIfItsReleaseFindsTheLoss(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	j := f.start("run", "-campaign", "-ttl", "1m", "job", "--", "sh", "-c",
-		`trap "echo x >got; while ! test -e end; do sleep 0.05; done; exit 0" TERM; echo run >>runs; test $(wc -l <runs) = 2 && exit 9; while :; do sleep 0.1; done`)
-	j.file("runs")
-	j.signal(syscall.SIGTERM)
-	j.file("got")
-	f.seize("job") // no renewal tells it so soon
-	j.create("end").Close()
-	if status := j.exit(); status != 128+15 || strings.Count(j.file("runs"), "run") != 1 {
-		t.Errorf("status %d, %q, %q", status, j.file("runs"), j.err)
-	}
-}
-
-func TestACommandThatGoesOnAfterASignalEndsACampaignAsItDoes(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	j := f.start("run", "-campaign", "job", "--", "sh", "-c", `trap "echo x >got" TERM; echo run >>runs; while ! test -e end; do sleep 0.05; done; exit 5`)
-	j.file("runs")
-	j.signal(syscall.SIGTERM)
-	j.file("got")
-	j.create("end").Close()
-	if status := j.exit(); status != 5 || strings.Count(j.file("runs"), "run") != 1 {
-		t.Errorf("status %d, %q", status, j.err)
-	}
 }
 
 func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {

@@ -1,41 +1,9 @@
-//go:build unix
-
 package faultproxy
 
 import (
-	"fmt"
-	"os"
-	"runtime"
-	"strings"
 	"testing"
-	"time"
+
+	"go.uber.org/goleak"
 )
 
-// TestMain fails the package if a goroutine of the proxy is left after all tests.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := leftover(); left != "" && code == 0 {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// leftover is the stack of a goroutine started by this package, if one stays.
-func leftover() string {
-	var left string
-	for range 100 {
-		left = ""
-		buf := make([]byte, 1<<20)
-		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(stack, "faultproxy") && !strings.Contains(stack, "TestMain") {
-				left = stack
-			}
-		}
-		if left == "" {
-			return ""
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return left
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,9 +1,8 @@
-package main
+package bench
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,8 +12,11 @@ import (
 // workerEnv marks a process as a worker of this one.
 const workerEnv = "HOLDFAST_BENCH_WORKER"
 
-// crew is the processes of one run.
-type crew struct{ members []*member }
+// crew is the processes of one run. After an error nothing more is said to them.
+type crew struct {
+	members []*member
+	err     error
+}
 
 type member struct {
 	cmd    *exec.Cmd
@@ -22,41 +24,41 @@ type member struct {
 	answer *json.Decoder
 }
 
-// hire starts the processes and gives each its task. They end with ctx at the latest.
-func hire(ctx context.Context, t task, procs int) (*crew, error) {
-	pipes := make([]struct{ in, out *os.File }, procs) // pipe i leads to process i
+// hire starts the processes and gives each its task, those of beforeName by the other program. They end with ctx at the latest.
+func hire(ctx context.Context, before string, t task) *crew {
+	program := os.Args[0]
+	if t.Contestant == beforeName {
+		program, t.Contestant = before, holdfastName
+	}
+	pipes := make([]struct{ in, out *os.File }, t.Size.Procs) // pipe i leads to process i
 	defer func() {
 		for _, p := range pipes {
 			_ = p.in.Close() // harmless on nil
 			_ = p.out.Close()
 		}
 	}()
+	c := &crew{}
 	for i := range pipes {
-		var err error
-		if pipes[i].in, pipes[i].out, err = os.Pipe(); err != nil {
-			return nil, err
+		if pipes[i].in, pipes[i].out, c.err = os.Pipe(); c.err != nil {
+			return c
 		}
 	}
-	c := &crew{}
-	for i := range procs {
+	for i := range pipes {
 		t.Proc = i
-		m, err := start(ctx, t, pipes[i].in, pipes[(i+1)%procs].out)
+		m, err := start(ctx, program, pipes[i].in, pipes[(i+1)%len(pipes)].out)
 		if err != nil {
-			return nil, errors.Join(err, c.dismiss())
+			c.err = err
+			return c
 		}
 		c.members = append(c.members, m)
+		if c.err = m.orders.Encode(t); c.err != nil {
+			return c
+		}
 	}
-	return c, nil
+	return c
 }
 
-func start(ctx context.Context, t task, extra ...*os.File) (*member, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	if t.Contestant == beforeName {
-		program, t.Contestant = *flagAgainst, holdfastName
-	}
+func start(ctx context.Context, program string, extra ...*os.File) (*member, error) {
 	cmd := exec.CommandContext(ctx, program) //nolint:gosec // G204: this program, or one of its kind
 	cmd.Env = append(os.Environ(), workerEnv+"=1")
 	cmd.Stderr = os.Stderr
@@ -69,52 +71,52 @@ func start(ctx context.Context, t task, extra ...*os.File) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
+	return &member{cmd, json.NewEncoder(in), json.NewDecoder(out)}, cmd.Start()
+}
+
+func (c *crew) each(do func(m *member) error) {
+	for _, m := range c.members {
+		if c.err == nil {
+			c.err = do(m)
+		}
 	}
-	m := &member{cmd, json.NewEncoder(in), json.NewDecoder(out)}
-	return m, m.orders.Encode(t)
+}
+
+func (c *crew) hear(answer func() any) {
+	c.each(func(m *member) error {
+		if err := m.answer.Decode(answer()); err != nil {
+			return fmt.Errorf("a worker ended early: %w", err)
+		}
+		return nil
+	})
 }
 
 // await waits until everybody has ended a step.
-func (c *crew) await() error {
-	for _, m := range c.members {
-		var step int
-		if err := m.answer.Decode(&step); err != nil {
-			return fmt.Errorf("a worker ended early: %w", err)
-		}
-	}
-	return nil
-}
+func (c *crew) await() { c.hear(func() any { return new(int) }) }
 
 // proceed lets everybody begin the next step at the instant.
-func (c *crew) proceed(at time.Duration) error {
-	for _, m := range c.members {
-		if err := m.orders.Encode(at); err != nil {
-			return err
-		}
-	}
-	return nil
+func (c *crew) proceed(at time.Duration) {
+	c.each(func(m *member) error { return m.orders.Encode(at) })
 }
 
 // reports puts together what everybody has seen.
-func (c *crew) reports() (report, error) {
-	var all report
-	for _, m := range c.members {
-		var r report
-		if err := m.answer.Decode(&r); err != nil {
-			return all, fmt.Errorf("a worker ended early: %w", err)
-		}
+func (c *crew) reports() (all report) {
+	each := make([]report, 0, len(c.members))
+	c.hear(func() any {
+		each = append(each, report{})
+		return &each[len(each)-1]
+	})
+	for _, r := range each {
 		all.add(r)
 	}
-	return all, nil
+	return all
 }
 
 // dismiss waits for the processes, which end by themselves or when hire's ctx does.
-func (c *crew) dismiss() error {
-	var errs []error
+func (c *crew) dismiss() {
 	for _, m := range c.members {
-		errs = append(errs, m.cmd.Wait())
+		if err := m.cmd.Wait(); c.err == nil {
+			c.err = err
+		}
 	}
-	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"cmp"
@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// patience is how long waiters may go on after the end of a run, to get what they wait for.
-// What they get then counts as a wait, not as an acquisition.
+// patience is how long waiters may go on after the end of a run, to get what they wait for. What they get then counts as a wait,
+// not as an acquisition.
 const patience = 5 * time.Second
 
 var errHung = fmt.Errorf("still waiting %s after the end", patience)
 
-// patient returns a context that ends when patience does. It has no deadline, which would
-// shorten some libraries' leases.
+// patient returns a context that ends when patience does. It has no deadline, which would shorten some libraries' leases.
 func patient(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(time.Until(until)+patience, func() { cancel(errHung) })
@@ -26,13 +25,7 @@ func patient(ctx context.Context, until time.Time) (context.Context, context.Can
 }
 
 // loop is goroutines that acquire and release as fast as they can.
-type loop struct {
-	*report
-
-	ctx        context.Context
-	goroutines int
-	oneName    bool // or a name for each goroutine
-}
+type loop struct{}
 
 // tally is what one goroutine has seen.
 type tally struct {
@@ -42,55 +35,44 @@ type tally struct {
 	waits []time.Duration
 }
 
-func (l *loop) prepare(e *env) error {
+func (l loop) prepare(e *env) {
 	l.all(e, min(e.Length/2, 100*time.Millisecond)) // connections, scripts, heaps: all that is slow once
-	return nil
 }
 
-func (l *loop) measure(e *env) error {
-	before := e.traffic.counts()
-	var sent map[string]int64
-	counted := make(chan struct{})
-	time.AfterFunc(e.Length, func() {
-		sent = e.traffic.since(before)
-		close(counted)
-	})
-	tallies := l.all(e, e.Length)
-	<-counted
-	l.Sent = sent
-	for _, t := range tallies {
-		l.Turns = append(l.Turns, t.turns)
-		l.Waits = append(l.Waits, t.waits...)
-		l.faults.add(t.faults)
+func (l loop) measure(e *env) {
+	before, counted := e.traffic.sent.Load(), make(chan int64, 1)
+	time.AfterFunc(e.Length, func() { counted <- e.traffic.sent.Load() - before })
+	for _, t := range l.all(e, e.Length) {
+		e.Turns = append(e.Turns, t.turns)
+		e.Waits = append(e.Waits, t.waits...)
+		e.faults.add(t.faults)
 	}
-	return nil
+	e.Sent["all"] = <-counted
 }
 
-func (l *loop) finish(*env) error { return nil }
+func (loop) finish(*env) {}
 
 // all runs all goroutines, which stop to begin anew after the length.
-func (l *loop) all(e *env, length time.Duration) []tally {
+func (l loop) all(e *env, length time.Duration) []tally {
 	until := time.Now().Add(length)
-	ctx, cancel := patient(l.ctx, until)
+	ctx, cancel := patient(e.ctx, until)
 	defer cancel()
-	tallies := make([]tally, l.goroutines)
+	tallies := make([]tally, e.to-e.from)
 	var wg sync.WaitGroup
-	for g := range tallies {
-		wg.Go(func() { tallies[g] = l.one(ctx, e, g, until) })
+	for i := range tallies {
+		wg.Go(func() { tallies[i] = l.one(ctx, e, e.from+i, until) })
 	}
 	wg.Wait()
 	return tallies
 }
 
-func (l *loop) one(ctx context.Context, e *env, g int, until time.Time) tally {
+// one is goroutine g of all.
+func (loop) one(ctx context.Context, e *env, g int, until time.Time) tally {
 	t := tally{waits: make([]time.Duration, 0, 1024)}
-	who, i := e.who(g), e.Proc*l.goroutines+g
-	if l.oneName {
-		i = 0
-	}
-	name, place := e.name(i), e.section.place(i)
+	locks, i := e.locker(g), g%e.Size.places()
+	name, place, who := lockName(i), e.section.place(i), e.who(g)
 	for began := time.Now(); began.Before(until); {
-		x, err := e.locks.lock(ctx, name)
+		x, err := locks.lock(ctx, name)
 		now := time.Now()
 		if err == nil {
 			t.waits = append(t.waits, now.Sub(began))

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"fmt"
@@ -60,7 +60,7 @@ func (s *section) clear() {
 	}
 }
 
-func (s *section) close() error { return unix.Munmap(s.mem) }
+func (s *section) close() { must(unix.Munmap(s.mem)) } // it was mapped
 
 // enter says whether who is alone and has a larger fence than everybody before. A fence of 0
 // is none.

@@ -1,74 +1,180 @@
-package main
+package bench
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 )
 
-// still is what stands still, in a whole fleet: leases that are held, and goroutines that wait for them.
-type still struct {
-	leases int
-	each   int // wait for each of these names, all of them in other members than its holder
-}
-
-// standing is one process's part. It sends what it sends only to keep everything as it is.
+// standing is leases that nothing happens to, but their watchdog; and perhaps a waiter for each, in another member than its
+// holder. A process sends what it sends only to keep everything as it is.
 type standing struct {
-	hoard
-	still
+	waiters bool
 
-	procs  int
+	kept   []lease
+	mu     sync.Mutex         // protects the report's faults
 	stop   context.CancelFunc // ends the waits
 	queues sync.WaitGroup
+	idle   int // goroutines before all that
 }
 
-func (s *standing) prepare(e *env) error {
-	f := e.locks.(*fleet)
-	from, to := part(s.leases, e.Proc, s.procs)
-	s.from, s.kept = from, make([]lease, to-from)
-	s.take(e, func(i int) (lease, error) { return f.member(from+i).lock(s.ctx, e.name(from+i)) })
+// crowd is how many goroutines acquire and release the leases.
+const crowd = 64
+
+// each does something with each lease of this process, by a number of goroutines. What it returns is noted.
+func (s *standing) each(e *env, do func(i int) error) {
+	var wg sync.WaitGroup
+	for w := range crowd {
+		wg.Go(func() {
+			for i := e.from + w; i < e.to; i += crowd {
+				s.note(e, do(i))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (s *standing) note(e *env, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		e.failed(err)
+	}
+}
+
+func (s *standing) prepare(e *env) {
+	warm := *e // connections and scripts belong to no lease
+	warm.to = min(e.to, e.from+crowd*len(e.lockers))
+	loop{}.prepare(&warm)
+	names := make([]string, e.Size.N)
+	for i := range names {
+		names[i] = lockName(i)
+	}
+	s.kept = make([]lease, e.Size.N)
+	memory := inUse()
+	s.idle = runtime.NumGoroutine()
+	s.each(e, func(i int) (err error) {
+		s.kept[i], err = e.locker(i).lock(e.ctx, names[i])
+		return err
+	})
+	e.Figures["bytes"] = inUse() - memory
+	runtime.KeepAlive(names)
 	var waits context.Context
-	waits, s.stop = context.WithCancel(s.ctx)
-	for i := range to - from {
-		for k := range s.each {
-			s.wait(waits, e, f.member(from+i+1+k), from+i)
+	waits, s.stop = context.WithCancel(e.ctx)
+	for i := e.from; i < e.to; i++ {
+		if x := s.kept[i]; x != nil {
+			e.enter(e.section.place(i), e.who(i), fenceOf(x))
+			e.Figures["leases"]++
+		}
+		if s.waiters {
+			s.queues.Go(func() { s.wait(waits, e, i) })
 		}
 	}
-	if s.each > 0 && !e.Quick {
-		time.Sleep(2 * time.Second) // until all are in line
+	if s.waiters {
+		time.Sleep(e.Length / 2) // until all are in line
 	}
-	return nil
 }
 
-// wait waits in a goroutine until the waits end. Other processes may end theirs earlier, and with them
-// their leases.
-func (s *standing) wait(ctx context.Context, e *env, m *holdfast, name int) {
-	s.queues.Go(func() {
-		x, err := m.lock(ctx, e.name(name))
-		if err == nil {
-			s.mu.Lock()
-			s.visit(e.section.place(name), 1<<63|e.who(name), fenceOf(x))
-			s.mu.Unlock()
-			err = x.Release(s.ctx) //nolint:contextcheck // ctx may be over, and the name is to be free
+// wait waits until the waits end. Other processes may end theirs earlier, and with them their leases.
+func (s *standing) wait(ctx context.Context, e *env, i int) {
+	x, err := e.locker(i+1).lock(ctx, lockName(i))
+	if err == nil {
+		s.mu.Lock()
+		e.visit(e.section.place(i), 1<<63|e.who(i), fenceOf(x))
+		s.mu.Unlock()
+		err = x.Release(e.ctx) //nolint:contextcheck // ctx may be over, and the name is to be free
+	}
+	if ctx.Err() == nil {
+		s.note(e, err)
+	}
+}
+
+func (s *standing) measure(e *env) {
+	before, cpu := e.traffic.sent.Load(), cpuTime()
+	time.Sleep(e.Length)
+	e.Sent["all"] = e.traffic.sent.Load() - before
+	e.Figures["cpu"] = (cpuTime() - cpu).Seconds()
+	e.Figures["seconds"] = e.Length.Seconds()
+	e.Figures["goroutines"] = float64(runtime.NumGoroutine() - s.idle)
+}
+
+// finish releases them, and counts those that were lost.
+func (s *standing) finish(e *env) {
+	s.stop()
+	s.queues.Wait()
+	s.each(e, func(i int) error {
+		x := s.kept[i]
+		if x == nil {
+			return nil // counted as failed
 		}
-		if err != nil && ctx.Err() == nil {
-			s.mu.Lock()
-			s.failed(err)
-			s.mu.Unlock()
+		gone := lost(x)
+		s.mu.Lock()
+		e.leave(e.section.place(i), e.who(i))
+		if gone {
+			e.Figures["lost"]++
 		}
+		s.mu.Unlock()
+		return x.Release(e.ctx)
 	})
 }
 
-func (s *standing) measure(e *env) error {
-	before, cpu := e.traffic.counts(), cpuTime()
-	time.Sleep(e.Length)
-	s.Sent = e.traffic.since(before)
-	s.Figures["cpu"] = (cpuTime() - cpu).Seconds()
-	return nil
+// inUse is the memory of heap and stacks, after what is garbage has gone.
+func inUse() float64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools kept over the first one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) + float64(m.StackInuse)
 }
 
-func (s *standing) finish(e *env) error {
-	s.stop()
-	s.queues.Wait()
-	return s.hoard.finish(e)
+// waiting is a holder, process 0, and those who wait for it, in process 1.
+type waiting struct{ held lease }
+
+func (w *waiting) prepare(e *env) {
+	if e.Proc == 0 {
+		var err error
+		w.held, err = e.locker(0).lock(e.ctx, lockName(0))
+		must(err)
+		e.enter(e.section.place(0), e.who(0), fenceOf(w.held))
+	}
+}
+
+func (w *waiting) measure(e *env) {
+	if e.Proc == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	var wg sync.WaitGroup
+	var mu sync.Mutex // protects the report's faults
+	for g := range e.Size.N {
+		wg.Go(func() {
+			x, err := e.locker(0).lock(ctx, lockName(0))
+			if ctx.Err() != nil {
+				return // as it was meant to end
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				e.failed(err)
+				return
+			}
+			e.visit(e.section.place(0), e.who(g), fenceOf(x))
+			_ = x.Release(ctx)
+		})
+	}
+	time.Sleep(e.Length / 3)
+	before, cpu := e.traffic.sent.Load(), cpuTime()
+	time.Sleep(e.Length)
+	e.Sent["all"] = e.traffic.sent.Load() - before
+	e.Figures["cpu"] = (cpuTime() - cpu).Seconds()
+	cancel()
+	wg.Wait()
+}
+
+func (w *waiting) finish(e *env) {
+	if e.Proc == 0 {
+		e.leave(e.section.place(0), e.who(0))
+		must(w.held.Release(e.ctx))
+	}
 }

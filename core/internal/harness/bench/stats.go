@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"math"
@@ -44,6 +44,7 @@ func percentile(d []time.Duration, p float64) time.Duration {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // jain is Jain's fairness index: 1 if all got the same, 1/n if one got everything.
 // R. Jain, D. Chiu, W. Hawe: A Quantitative Measure of Fairness, DEC-TR-301, 1984.

@@ -1,109 +1,86 @@
-package main
+package bench
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
-// outcome is what came out of a scenario.
-type outcome struct {
-	scenario scenario
-
-	Scenario string
-	Title    string
-	Results  []result
-	Goals    []verdict
+// table is what came out of a scenario, in Markdown: what each row has shown, and what Holdfast has to it.
+func (s scenario) table(results []result) string {
+	w := &strings.Builder{}
+	fmt.Fprintf(w, "\n### %s (`%s`)\n\n%s\n\n| |", s.title, s.name, s.about)
+	for _, c := range s.columns {
+		fmt.Fprintf(w, " %s |", c.title)
+	}
+	fmt.Fprintf(w, " faults |\n|---|%s---|\n", strings.Repeat("---:|", len(s.columns)))
+	line := func(name string, cell func(i int) string, end string) {
+		fmt.Fprintf(w, "| %s |", name)
+		for i := range s.columns {
+			fmt.Fprintf(w, " %s |", cell(i))
+		}
+		fmt.Fprintf(w, " %s |\n", end)
+	}
+	for _, r := range results {
+		line(r.name, func(i int) string { return spreadOf(r.values(i)).in(s.columns[i].format) }, r.faults.String())
+	}
+	ours := slices.IndexFunc(results, func(r result) bool { return r.name == holdfastName })
+	for i, r := range results {
+		if ours >= 0 && i != ours {
+			line("Holdfast ÷ "+r.name, func(i int) string { return ratio(results[ours], r, i).in("%.3g") }, "")
+		}
+	}
+	return w.String()
 }
 
 // legend says what the contestants are, once for all tables.
 func legend(all []scenario) string {
 	w := &strings.Builder{}
 	for _, c := range contestants() {
-		if slices.ContainsFunc(all, func(s scenario) bool { return slices.Contains(s.contestants, c.name) }) {
+		if slices.ContainsFunc(all, func(s scenario) bool {
+			return slices.ContainsFunc(s.rows, func(r row) bool { return r.contestant == c.name })
+		}) {
 			fmt.Fprintf(w, "- **%s**: %s\n", c.name, c.settings)
 		}
 	}
 	return w.String()
 }
 
-// table is what came out, in Markdown.
-func (o outcome) table() string {
-	w := &strings.Builder{}
-	fmt.Fprintf(w, "\n### %s (`%s`)\n\n%s\n\n", o.Title, o.Scenario, o.scenario.about)
-	first := o.scenario.columns[0]
-	fmt.Fprintf(w, "| | %s | Holdfast ÷ it |", first.title)
-	for _, c := range o.scenario.columns[1:] {
-		fmt.Fprintf(w, " %s |", c.title)
-	}
-	fmt.Fprintf(w, " faults |\n|---|%s---|\n", strings.Repeat("---:|", len(o.scenario.columns)+1))
-	ours := o.Results[slices.IndexFunc(o.Results, func(r result) bool { return r.Contestant == holdfastName })]
-	for _, r := range o.Results {
-		fmt.Fprintf(w, "| %s | %s | %s |", r.Contestant, withSpread(first.format, spreadOf(r.values(first.figure))), ratio(ours, r, first.figure))
-		for _, c := range o.scenario.columns[1:] {
-			fmt.Fprintf(w, " %s |", number(c.format, spreadOf(r.values(c.figure)).Median))
+// values are those of a column, round by round; NaN where there is none.
+func (r result) values(column int) []float64 {
+	v := make([]float64, len(r.rounds))
+	for i, figures := range r.rounds {
+		v[i] = math.NaN()
+		if figures != nil {
+			v[i] = figures[column]
 		}
-		fmt.Fprintf(w, " %s |\n", &r.Faults)
 	}
-	if len(o.Goals) == 0 {
-		return w.String()
-	}
-	fmt.Fprint(w, "\n| goal | reached | |\n|---|---:|---|\n")
-	for _, v := range o.Goals {
-		met := "not met"
-		if v.Met {
-			met = "met"
-		}
-		fmt.Fprintf(w, "| %s | %s | %s |\n", o.goalText(v), v.Reached, met)
-	}
-	return w.String()
+	return v
 }
 
-// goalText is a goal in words: "pairs/s ≥ 0.95 × floor".
-func (o outcome) goalText(v verdict) string {
-	title := v.Figure
-	for _, c := range o.scenario.columns {
-		if c.figure == v.Figure {
-			title = c.title
-		}
+// ratio is a's figure divided by b's, round by round.
+func ratio(a, b result, column int) spread {
+	over, under := a.values(column), b.values(column)
+	for i := range over {
+		over[i] /= under[i]
 	}
-	sign, times := "≤", ""
-	if v.AtLeast {
-		sign = "≥"
-	}
-	if v.Against != "" {
-		times = " × " + v.Against
-	}
-	if v.Fair > 0 {
-		times += fmt.Sprintf(", the best with Jain ≥ %.3g", v.Fair)
-	}
-	return fmt.Sprintf("%s %s %.3g%s", title, sign, v.Bound, times)
+	return spreadOf(over)
 }
 
-// String is the median and, in parentheses, the quartiles.
-func (s spread) String() string { return withSpread("%.3g", s) }
-
-func withSpread(format string, s spread) string {
-	if math.IsNaN(s.Median) {
+// in writes the median and, if there are several rounds, the quartiles.
+func (s spread) in(format string) string {
+	switch {
+	case math.IsNaN(s.Median):
 		return "–"
+	case s.Low == s.High:
+		return fmt.Sprintf(format, s.Median)
 	}
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.Median, s.Low, s.High)
 }
 
-func number(format string, x float64) string {
-	if math.IsNaN(x) {
-		return "–"
-	}
-	return fmt.Sprintf(format, x)
-}
-
 // String lists what is not zero.
-func (f *faults) String() string {
-	if f.none() {
-		return "none"
-	}
+func (f faults) String() string {
 	var said []string
 	for _, c := range []struct {
 		n    int
@@ -116,8 +93,8 @@ func (f *faults) String() string {
 	if f.Note != "" {
 		said = append(said, strings.ReplaceAll(f.Note, "\n", " "))
 	}
+	if said == nil {
+		return "none"
+	}
 	return strings.Join(said, ", ")
 }
-
-// spaced is a duration as people write it: 10 ms.
-func spaced(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

@@ -1,17 +1,19 @@
-package main
+package bench
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
+	"os"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// task is what a worker process is to do. Every run of a contestant has processes of its own,
-// so that no heap, connection or goroutine of another one is in its way.
+// task is what a worker process is to do. Every run of a contestant has processes of its own, so that no heap, connection or
+// goroutine of another one is in its way.
 type task struct {
 	Scenario, Contestant string
 
@@ -19,7 +21,22 @@ type task struct {
 	Section string // file of the section
 	Proc    int    // which of the crew
 	Length  time.Duration
-	Quick   bool // small numbers: a proof that it runs, no figures
+	Size    size
+}
+
+// size is how much there is of something, in all processes.
+type size struct {
+	N       int // of what the scenario is about
+	Members int // lockers. As far as a server can tell, each is a process: it has connections, a watchdog and places in queues of its own
+	Procs   int // in which they live, since hundreds of them would measure how this machine switches between processes
+	Names   int // in use; N unless told
+}
+
+func (z size) places() int {
+	if z.Names > 0 {
+		return z.Names
+	}
+	return z.N
 }
 
 // report is what a worker has seen while it measured.
@@ -27,7 +44,7 @@ type report struct {
 	Figures map[string]float64
 	Waits   []time.Duration
 	Turns   []int            // acquisitions of each goroutine
-	Sent    map[string]int64 // commands, by name
+	Sent    map[string]int64 // commands; programs of earlier commits tell them apart by name
 	faults
 }
 
@@ -40,12 +57,7 @@ type faults struct {
 	Note     string
 }
 
-func (f *faults) failed(err error) {
-	f.Failed++
-	if f.Note == "" {
-		f.Note = err.Error()
-	}
-}
+func (f *faults) failed(err error) { f.add(faults{Failed: 1, Note: err.Error()}) }
 
 func (f *faults) add(g faults) {
 	f.Overlaps += g.Overlaps
@@ -56,8 +68,6 @@ func (f *faults) add(g faults) {
 		f.Note = g.Note
 	}
 }
-
-func (f *faults) none() bool { return f.Overlaps+f.Fences+f.Failed+f.Left == 0 }
 
 func (r *report) add(o report) {
 	if r.Figures == nil {
@@ -74,78 +84,132 @@ func (r *report) add(o report) {
 	r.faults.add(o.faults)
 }
 
-// worker is a scenario's part inside one process. No process of the crew begins a step
-// before all have ended the one before.
+// worker is a scenario's part inside one process. No process of the crew begins a step before all have ended the one before.
+// What ends a step early ends the process.
 type worker interface {
-	prepare(e *env) error
-	measure(e *env) error // begins at the same instant in all processes
-	finish(e *env) error
+	prepare(e *env)
+	measure(e *env) // begins at the same instant in all processes
+	finish(e *env)
 }
 
 // env is what a worker works with.
 type env struct {
 	task
+	*report
 
-	contestant contestant
-	locks      locker
-	section    *section
-	traffic    *traffic
-	baton      *baton
+	ctx      context.Context
+	lockers  []locker // of this process
+	from, to int      // which of N are its own
+	section  *section
+	traffic  *traffic
+	baton    baton
 }
 
-func (e *env) name(i int) string { return "bench:" + strconv.Itoa(i) }
+func (e *env) locker(i int) locker { return e.lockers[i%len(e.lockers)] }
 
-// who is a goroutine of this process, for the section.
+func lockName(i int) string { return "bench:" + strconv.Itoa(i) }
+
+// who is goroutine g of this process, for the section.
 func (e *env) who(g int) uint64 { return uint64(e.Proc)<<32 | uint64(g+1) } //nolint:gosec // G115: small numbers
+
+// part is what falls to process i of n, of something that there is so often: from, and up to.
+func part(all, i, n int) (from, to int) { return all * i / n, all * (i + 1) / n }
 
 // work does the task that it reads, and answers what it has seen.
 func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	parent, answer := json.NewDecoder(in), json.NewEncoder(out)
-	e := &env{traffic: newTraffic(), baton: openBaton()}
+	e := &env{ctx: ctx, report: &report{Figures: map[string]float64{}, Sent: map[string]int64{}}, traffic: new(traffic), baton: openBaton()}
 	if err := parent.Decode(&e.task); err != nil {
 		return err
 	}
 	s, ok := scenarioNamed(e.Scenario)
-	if !ok {
-		return fmt.Errorf("no scenario %q", e.Scenario)
-	}
-	if e.contestant, ok = contestantNamed(e.Contestant); !ok {
-		return fmt.Errorf("no contestant %q", e.Contestant)
+	c, ok2 := contestantNamed(e.Contestant)
+	if !ok || !ok2 {
+		return fmt.Errorf("no scenario %q or no contestant %q", e.Scenario, e.Contestant)
 	}
 	var err error
-	if e.section, err = mapSection(e.Section, s.places); err != nil {
+	if e.section, err = mapSection(e.Section, e.Size.places()); err != nil {
 		return err
 	}
-	defer func() { _ = e.section.close() }()
-	if e.locks, err = e.contestant.open(e.Addr, e.traffic); err != nil {
-		return err
-	}
-	r := &report{Figures: map[string]float64{}}
-	w := s.worker(ctx, r)
-	var start time.Duration
-	steps := []func() error{
-		func() error { return w.prepare(e) },
-		func() error {
-			sleepUntil(start)
-			return w.measure(e)
-		},
-		func() error { return w.finish(e) },
-		func() error { return e.locks.close(ctx) },
-	}
-	for i, step := range steps {
-		if err := step(); err != nil {
+	defer e.section.close()
+	e.from, e.to = part(e.Size.N, e.Proc, e.Size.Procs)
+	first, last := part(e.Size.Members, e.Proc, e.Size.Procs)
+	for range last - first {
+		l, err := c.open(e.Addr, e.traffic)
+		if err != nil {
 			return err
 		}
-		if i == len(steps)-1 {
-			break
-		}
-		if err := answer.Encode(i); err != nil {
+		e.lockers = append(e.lockers, l)
+	}
+	var start time.Duration
+	w := s.worker()
+	for _, step := range []func(){
+		func() { w.prepare(e) },
+		func() {
+			sleepUntil(start)
+			w.measure(e)
+		},
+		func() { w.finish(e) },
+	} {
+		step()
+		if err := answer.Encode(0); err != nil {
 			return err
 		}
 		if err := parent.Decode(&start); err != nil {
 			return err
 		}
 	}
-	maps.DeleteFunc(r.Sent, func(_ string, n int64) bool { return n == 0 })
-	return answer.Encode(r)
+	for _, l := range e.lockers {
+		if err := l.close(ctx); err != nil {
+			return err
+		}
+	}
+	return answer.Encode(e.report)
+}
+
+// must ends the process.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// baton passes a byte from each process of a crew to the next one, in a ring. A reader sleeps until it comes, without polling that
+// would take time from those who are measured.
+type baton struct{ in, out *os.File }
+
+func openBaton() baton {
+	const in, out = 3, 4           // the files that exec.Cmd.ExtraFiles hands to a worker
+	_ = unix.SetNonblock(in, true) // lets reads have a deadline
+	return baton{os.NewFile(in, "baton in"), os.NewFile(out, "baton out")}
+}
+
+func (b baton) pass() error {
+	_, err := b.out.Write([]byte{1})
+	return err
+}
+
+func (b baton) await(until time.Time) error {
+	if err := b.in.SetReadDeadline(until); err != nil {
+		return err
+	}
+	_, err := b.in.Read(make([]byte, 1))
+	return err
+}
+
+// monotonic reads the clock that all processes of a machine share. Go's own monotonic reading is of the same clock, but tells only
+// differences inside one process.
+func monotonic() time.Duration {
+	var ts unix.Timespec
+	must(unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)) // every Unix has it
+	return time.Duration(ts.Nano())
+}
+
+func sleepUntil(at time.Duration) { time.Sleep(at - monotonic()) }
+
+// cpuTime is what the process has used, in user and kernel mode.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	must(unix.Getrusage(unix.RUSAGE_SELF, &u)) // only a bad argument fails
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

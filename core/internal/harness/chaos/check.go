@@ -52,14 +52,9 @@ func (v *Evidence) Findings() map[string][]string {
 // Red are the names of the checkers that found something, in order.
 func Red(found map[string][]string) []string { return slices.Sorted(maps.Keys(found)) }
 
-// What explains that two leases were trusted at one time.
-const (
-	unexplained = "unexplained"
-	byOperator  = "operator" // who took the name from the first holder, or restarted the server
-)
-
-// overlaps tells of each two leases of a name that were trusted at a time, and may not have been.
-func (v *Evidence) overlaps(holds []*Hold, tell func(a, b *Hold, why string)) {
+// overlaps tells of each two leases of a name that were trusted at a time, and may not have been. It is explained if an operator took
+// the name from one of them, or restarted the server.
+func (v *Evidence) overlaps(holds []*Hold, tell func(a, b *Hold, explained bool)) {
 	for i, a := range holds {
 		for _, b := range holds[i+1:] {
 			if b.Answered >= a.Last {
@@ -71,18 +66,14 @@ func (v *Evidence) overlaps(holds []*Hold, tell func(a, b *Hold, why string)) {
 			// In one process, one has to wait for the other's end whatever becomes of the name elsewhere. Only by a hand-off the service is
 			// asked beside the process's own queue.
 			inQueue := a.Worker == b.Worker && !together(a.Name) && a.Handoff == "" && b.Handoff == ""
-			if inQueue || !v.doomedAt(a, a.Last) && !v.doomedAt(b, b.Last) {
-				tell(a, b, unexplained)
-			} else {
-				tell(a, b, byOperator)
-			}
+			tell(a, b, !inQueue && (v.doomedAt(a, a.Last) || v.doomedAt(b, b.Last)))
 		}
 	}
 }
 
 func (v *Evidence) overlapping(holds []*Hold) (breaches []string) {
-	v.overlaps(holds, func(a, b *Hold, why string) {
-		if why == unexplained {
+	v.overlaps(holds, func(a, b *Hold, explained bool) {
+		if !explained {
 			breaches = append(breaches, fmt.Sprintf("%s: %s (%s) and %s (%s) were both trusted for %.1f ms", a.Name, a.ID, a.Mode, b.ID, b.Mode,
 				1000*seconds(min(a.Last, b.Last)-max(a.Answered, b.Answered))))
 		}

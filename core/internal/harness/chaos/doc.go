@@ -10,5 +10,5 @@
 // A seed gives the same faults and the same choices of every worker, not the same interleaving. The last command has porcupine
 // judge a run that was kept.
 //
-// That the checkers can fail is shown by the mutants: patches that break one promise each. See [Mutants].
+// That the checkers can fail is shown by the mutants: patches that break one promise each, in mutants.txt.
 package chaos

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,6 +20,49 @@ import (
 var flagMutants = flag.String("chaos.mutants", "a grant does not look who has the name", `mutants whose name has this in it; "all"`)
 
 const repository = "../../../.." // its root
+
+// Mutant is a patch that breaks one promise: see mutants.txt.
+type Mutant struct {
+	Name, File, Old, New string
+	Test, Red            string // what must find it: a test, or a checker
+	Only, Service, Race  string
+}
+
+//go:embed mutants.txt
+var mutantsText string
+
+// mutants are all of mutants.txt.
+func mutants(t *testing.T) (all []Mutant) {
+	t.Helper()
+	for record := range strings.SplitSeq(strings.TrimSuffix(mutantsText, "\n"), "\n\n") {
+		var m Mutant
+		fields := map[string]*string{
+			"mutant": &m.Name, "file": &m.File, "test": &m.Test, "checker": &m.Red, "faults": &m.Only, "service": &m.Service, "race": &m.Race,
+		}
+		var before, after []string
+		for line := range strings.SplitSeq(record, "\n") {
+			key, value, _ := strings.Cut(line, " ")
+			field := fields[key]
+			switch {
+			case line[0] == '#':
+			case line[0] == '-':
+				before = append(before, line[1:])
+			case line[0] == '+':
+				after = append(after, line[1:])
+			case field == nil || *field != "":
+				t.Errorf("%s: %q", m.Name, line)
+			default:
+				*field = strings.TrimSpace(value)
+			}
+		}
+		m.Old, m.New = strings.Join(before, "\n"), strings.Join(after, "\n")
+		if m.Name == "" && before == nil {
+			continue // a comment
+		}
+		all = append(all, m)
+	}
+	return all
+}
 
 // patched is what becomes of the mutant's file.
 func patched(m Mutant) (path, text string, err error) {
@@ -51,9 +95,12 @@ func patched(m Mutant) (path, text string, err error) {
 
 func TestEveryMutantStillApplies(t *testing.T) {
 	t.Parallel()
-	for _, m := range Mutants() {
+	for _, m := range mutants(t) {
 		if _, _, err := patched(m); err != nil {
 			t.Errorf("%s: %v", m.Name, err)
+		}
+		if (m.Test == "") == (m.Red == "") {
+			t.Errorf("%s: is to be found by a test or by a checker", m.Name)
 		}
 	}
 }
@@ -61,7 +108,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 func TestEveryCheckerHasAMutant(t *testing.T) {
 	t.Parallel()
 	red := map[string]bool{"evidence": true} // of the harness itself
-	for _, m := range Mutants() {
+	for _, m := range mutants(t) {
 		red[m.Red] = true
 	}
 	for _, c := range Checkers() {
@@ -74,7 +121,7 @@ func TestEveryCheckerHasAMutant(t *testing.T) {
 // Those that a test finds go two at a time, once the fault runs are over.
 func TestEveryMutantIsCaught(t *testing.T) { //nolint:paralleltest // one fault run at a time: two cores
 	servers.Redis(t)
-	for _, m := range Mutants() {
+	for _, m := range mutants(t) {
 		if *flagMutants != "all" && !strings.Contains(m.Name, *flagMutants) {
 			continue
 		}
@@ -121,7 +168,7 @@ func build(t *testing.T, m Mutant, dir, folder string) (binary string) {
 	ok(t, os.WriteFile(mutated, []byte(text), 0o600))
 	ok(t, addLine(overlay, map[string]map[string]string{"Replace": {path: mutated}}, false))
 	binary = filepath.Join(dir, "mutant.test")
-	cmd := exec.Command("go", "test", "-c", fmt.Sprintf("-race=%t", m.Race), "-vet=off", "-overlay", overlay, "-o", binary, ".")
+	cmd := exec.Command("go", "test", "-c", "-race="+cmp.Or(m.Race, "false"), "-vet=off", "-overlay", overlay, "-o", binary, ".")
 	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)

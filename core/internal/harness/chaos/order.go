@@ -89,10 +89,6 @@ var leaseModel = porcupine.NondeterministicModel{
 	Init:  func() []any { return []any{state{}} },
 	Step:  func(s, input, _ any) []any { return s.(state).step(input.(op)) },
 	Equal: func(a, b any) bool { return a == b },
-	DescribeOperation: func(input, _ any) string {
-		o := input.(op)
-		return fmt.Sprintf("%d %s fence %d", o.verb, o.lease, o.fence)
-	},
 }
 
 // linearizable says whether the operations on one name can have happened one after the

@@ -32,11 +32,11 @@ func (v *Evidence) Result() Result {
 	for name, holds := range v.byName() {
 		name, _, _ := strings.Cut(name, "-")
 		f.Leases[name] += len(holds)
-		v.overlaps(holds, func(_, _ *Hold, why string) {
-			if why == unexplained {
-				f.Overlaps++
-			} else {
+		v.overlaps(holds, func(_, _ *Hold, explained bool) {
+			if explained {
 				f.Explained++
+			} else {
+				f.Overlaps++
 			}
 		})
 	}

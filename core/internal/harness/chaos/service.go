@@ -25,6 +25,7 @@ import (
 	_ "modernc.org/sqlite" // as users have it
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
 	"github.com/holdfast-go/holdfast/core/natslock"
 	"github.com/holdfast-go/holdfast/core/redislock"
@@ -72,7 +73,6 @@ func lifeIn(service string) time.Duration {
 const (
 	prefix   = "chaos:" // of the keys of a run
 	password = "secret" // of Sentinel's servers
-	master   = "main"   // what Sentinel calls them
 	bucket   = "locks"
 )
 
@@ -171,40 +171,38 @@ func (c WorkerConfig) openSQL() (store driver.Driver, hangUp func(), err error) 
 }
 
 func (c WorkerConfig) openRedis() (store driver.Driver, hangUp func()) {
-	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	const pool = 16
+	var all []redis.UniversalClient
+	connect := func(addrs ...string) redis.UniversalClient {
+		o := &redis.UniversalOptions{
+			Addrs: addrs, ClientName: c.Life, PoolSize: 16, ContextTimeoutEnabled: true, Dialer: c.dial, IsClusterMode: c.Service == Cluster,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		}
+		if c.Service == Replicas {
+			o.MasterName, o.SentinelPassword, o.Password = servers.MasterName, password, password
+		}
+		all = append(all, redis.NewUniversalClient(o))
+		return all[len(all)-1]
+	}
 	opts := []redislock.Option{redislock.WithPrefix(prefix)}
 	switch c.Service {
-	case Cluster:
-		rdb := redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: c.Servers, ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial, MaintNotificationsConfig: quiet,
-		})
-		return redislock.New(rdb, opts...), func() { _ = rdb.Close() }
+	case Plain:
+		store = redislock.NewTx(connect(c.Servers...), opts...)
+	case Redlock:
+		var nodes []driver.Driver
+		for _, addr := range c.Servers {
+			nodes = append(nodes, redislock.New(connect(addr), opts...))
+		}
+		store = redlock.New(nodes, redlock.WithFence())
 	case Replicas:
-		rdb := redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: master, SentinelAddrs: c.Servers, SentinelPassword: password, Password: password,
-			ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial,
-		})
-		return redislock.New(rdb, append(opts, redislock.WithReplicas(1, lifeIn(c.Service)/5))...), func() { _ = rdb.Close() }
+		store = redislock.New(connect(c.Servers...), append(opts, redislock.WithReplicas(1, lifeIn(c.Service)/5))...)
+	default:
+		store = redislock.New(connect(c.Servers...), opts...)
 	}
-	var nodes []driver.Driver
-	hangUp = func() {}
-	for _, addr := range c.Servers {
-		rdb := redis.NewClient(&redis.Options{
-			Addr: addr, ClientName: c.Life, PoolSize: pool, ContextTimeoutEnabled: true, Dialer: c.dial, MaintNotificationsConfig: quiet,
-		})
-		before := hangUp
-		hangUp = func() { before(); _ = rdb.Close() }
-		if c.Service == Plain {
-			nodes = append(nodes, redislock.NewTx(rdb, opts...))
-		} else {
-			nodes = append(nodes, redislock.New(rdb, opts...))
+	return store, func() {
+		for _, rdb := range all {
+			_ = rdb.Close()
 		}
 	}
-	if len(nodes) == 1 {
-		return nodes[0], hangUp
-	}
-	return redlock.New(nodes, redlock.WithFence()), hangUp
 }
 
 func (c WorkerConfig) dial(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -121,6 +121,14 @@ func (b *bench) acquire(l *core.Locker, opts ...core.Option) *core.Lease {
 	return x
 }
 
+// acquireIn is for the Locker of the bench.
+func (b *bench) acquireIn(ctx context.Context, opts ...core.Option) *core.Lease {
+	b.Helper()
+	x, err := b.locks.TryAcquire(ctx, "order:42", opts...)
+	b.ok(err)
+	return x
+}
+
 func (b *bench) collect() metricdata.ResourceMetrics {
 	b.Helper()
 	synctest.Wait()

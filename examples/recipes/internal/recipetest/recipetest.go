@@ -20,6 +20,21 @@ import (
 // name of the lease.
 type Mount func(route string, lock func(http.Handler) http.Handler) http.Handler
 
+// LeaseName answers with the name of the lease.
+func LeaseName(w http.ResponseWriter, r *http.Request) {
+	x, _ := core.FromContext(r.Context())
+	_, _ = w.Write([]byte(x.Name()))
+}
+
+// Key checks what becomes of a key of a route: what a request for a path is answered.
+func Key(t *testing.T, mount Mount, key, route, path string, status int, says string) {
+	t.Helper()
+	w := Call(t, mount(route, httpmw.Lock(NewLocker(t), key)), path)
+	if w.Code != status || !strings.Contains(w.Body.String(), says) {
+		t.Errorf("%s of %s: %d %s, want %d %s", key, path, w.Code, w.Body, status, says)
+	}
+}
+
 // NewLocker returns a Locker that is closed with the test.
 func NewLocker(t *testing.T) *core.Locker {
 	t.Helper()

@@ -1,12 +1,37 @@
-package main
+// Package tools_test says what users of the modules inherit.
+package tools_test
 
 import (
 	"encoding/json"
+	"io/fs"
 	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
+
+const (
+	repository = ".."
+	root       = "github.com/holdfast-go/holdfast"
+)
+
+func isOurs(module string) bool { return module == root || strings.HasPrefix(module, root+"/") }
+
+// goes runs the go command in a folder of the repository, and returns what it prints.
+func goes(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env, cmd.Stderr = filepath.Join(repository, folder), append(os.Environ(), "GOWORK=off"), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
 
 // compiled is what the packages of the root module are compiled with, by package: a user inherits no more than
 // that of those that are imported. Packages that are not here are compiled with the standard library alone.
@@ -87,17 +112,13 @@ var required = map[string]string{
 
 func TestAUserInheritsOnlyWhatIsImported(t *testing.T) {
 	t.Parallel()
-	text, err := output(t.Context(), "../..", nil, "go", "list", "-deps", "-json=ImportPath,Module,Deps", "./...")
-	if err != nil {
-		t.Fatal(err)
-	}
 	type listed struct {
 		ImportPath string
 		Module     *struct{ Path string }
 		Deps       []string
 	}
 	of, ours := make(map[string]string), []listed{}
-	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
+	for d := json.NewDecoder(strings.NewReader(goes(t, ".", "list", "-deps", "-json=ImportPath,Module,Deps", "./..."))); d.More(); {
 		var p listed
 		if err := d.Decode(&p); err != nil {
 			t.Fatal(err)
@@ -127,37 +148,43 @@ func TestAUserInheritsOnlyWhatIsImported(t *testing.T) {
 	}
 }
 
+// A module is released unless the first line of its go.mod says that it is not.
 func TestModulesRequireNoMoreThanThis(t *testing.T) {
 	t.Parallel()
-	all, err := modules(t.Context(), "../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range all {
-		if m.private {
-			continue
+	all := os.DirFS(repository)
+	found := 0
+	err := fs.WalkDir(all, ".", func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && file != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return fs.SkipDir
 		}
-		text, err := output(t.Context(), "../../"+m.folder(), nil, "go", "mod", "edit", "-json")
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || d.Name() != "go.mod" {
+			return err
 		}
+		text, err := fs.ReadFile(all, file)
+		if err != nil || strings.HasPrefix(string(text), "// Not released") {
+			return err
+		}
+		found++
+		folder := path.Dir(file)
 		var mod struct {
 			Require []struct {
 				Path, Version string
 				Indirect      bool
 			}
 		}
-		if err := json.Unmarshal([]byte(text), &mod); err != nil {
-			t.Fatal(err)
-		}
 		var needs []string
+		err = json.Unmarshal([]byte(goes(t, folder, "mod", "edit", "-json")), &mod)
 		for _, r := range mod.Require {
 			if !r.Indirect && !isOurs(r.Path) {
 				needs = append(needs, r.Path+" "+r.Version)
 			}
 		}
-		if got := strings.Join(needs, "\n"); got != required[m.folder()] {
-			t.Errorf("%q: `%s`,", m.folder(), got)
+		if got := strings.Join(needs, "\n"); got != required[folder] {
+			t.Errorf("%q: `%s`,", folder, got)
 		}
+		return err
+	})
+	if err != nil || found != len(required) {
+		t.Errorf("%d modules are released, and %d are here: %v", found, len(required), err)
 	}
 }
