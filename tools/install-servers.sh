@@ -22,8 +22,6 @@ needed() {
 		mariadb-server  mariadbd
 		memcached       memcached
 		pgbouncer       pgbouncer
-		haproxy         haproxy
-		nutcracker      nutcracker
 		default-jre-headless java
 		libzookeeper-java /usr/share/java/zookeeper.jar
 		etcd-server     etcd

@@ -22,7 +22,6 @@ var (
 	ok         = backendtest.OK
 	is         = backendtest.Is
 	eventually = backendtest.Eventually
-	renewed    = backendtest.Renewed
 	waits      = backendtest.InVain
 )
 
@@ -116,9 +115,6 @@ func dial(t testing.TB, addr string, user ...string) *clientv3.Client {
 	}
 	return etcdlock.Dial(t, config)
 }
-
-// ttl of the leases that tests wait for the end of.
-const ttl = 2 * time.Second
 
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, store driver.Driver) *core.Locker {

@@ -104,6 +104,32 @@ func TestFencesGrowWhenTheCounterIsLostOrStale(t *testing.T) {
 	is(t, err, core.ErrUnavailable)
 }
 
+func TestAnOldDumpBringsBackAnEndedLeaseForOneTTLAtMost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	x := acquire(t, w.locks, "name")
+	y := acquire(t, w.locks, "long", core.WithTTL(time.Minute))
+	dumped := time.Now()
+	w.do(t, "save")
+	ok(t, x.Release(t.Context()))
+	ok(t, y.Release(t.Context()))
+	w.server.Kill()
+	w.server.Restart()
+	eventually(t, "the server answers", func() bool {
+		_, err := w.other.TryAcquire(t.Context(), "long")
+		return errors.Is(err, core.ErrHeld)
+	})
+	if left, err := w.direct.PTTL(t.Context(), w.key("long")).Result(); err != nil || left <= 0 || left > time.Minute {
+		t.Errorf("the ghost lives for %v, %v", left, err)
+	}
+	z := acquire(t, w.other, "name")                                    // waits for the ghost, if there still is one
+	if waited := time.Since(dumped); waited > ttl+ttl/3+5*time.Second { // and for a busy machine
+		t.Errorf("the ghost lived for %v after its dump", waited)
+	}
+	grows(t, z.Fence(), x.Fence())
+	ok(t, z.Release(t.Context()))
+}
+
 func TestAMissingReplicaIsToldThoughTheNextAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
 	p := part(t)

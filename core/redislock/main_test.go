@@ -47,8 +47,11 @@ func TestMain(m *testing.M) {
 	}}
 	logging.Disable() // go-redis prints every dial that a dead server refuses
 	backendtest.AtOnce()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(dialing))
 }
+
+// dialing is where go-redis dials beside its callers, and goes on for up to its DialTimeout when they, and the client, have gone.
+const dialing = "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).queuedNewConn.func2"
 
 // quiet keeps go-redis from asking for what no server here has.
 var quiet = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
