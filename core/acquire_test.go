@@ -119,7 +119,9 @@ func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
 			synctest.Wait()
 		}
 		cancel()
-		<-first
+		if err := <-first; r.cancel {
+			b.is(err, context.Canceled)
+		}
 		b.is(<-next, r.want)
 	})
 }

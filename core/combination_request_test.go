@@ -362,7 +362,7 @@ func (v *server) answers(ctx context.Context, command string, c driver.Claim, er
 	var waiting []*grant
 	var verify []driver.Claim
 	for token, x := range s.grants {
-		if x.claim.Name == c.Name && !(x.owns && x.until.After(time.Now())) {
+		if x.claim.Name == c.Name && (!x.owns || !x.until.After(time.Now())) {
 			waiting, verify = append(waiting, x), append(verify, driver.Claim{Name: c.Name, Token: token})
 		}
 	}

@@ -62,7 +62,7 @@ func (b *bench) says(err, kind error, text string) {
 
 func TestAClientThatIsRefusedIsToldAtOnceAndOnce(t *testing.T) {
 	t.Parallel()
-	for says, want := range map[string]string{
+	for says, want := range map[string]string{ //nolint:gosec // G101: what servers say of a password
 		"WRONGPASS": "WRONGPASS: check the password", "sql: check the password: 28P01": "sql: check the password: 28P01",
 	} {
 		virtual(t, func(b *bench) {

@@ -239,7 +239,7 @@ func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
 		"a dedup marker": {[]core.Option{core.WithDedup(time.Hour)}, false},
 	}, func(b *bench, r row) {
 		holder := b.acquire(b.other(), "name")
-		opts := append(r.opts, core.WithTemplate("t"), core.WithWait(time.Minute), core.WithoutReentry())
+		opts := slices.Concat(r.opts, []core.Option{core.WithTemplate("t"), core.WithWait(time.Minute), core.WithoutReentry()})
 		first, second, third := b.call(b.locks), b.call(b.locks, opts...), b.call(b.locks)
 		x := b.served(holder, first)
 		sent := b.commands()

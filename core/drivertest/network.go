@@ -191,7 +191,8 @@ func looks(d driver.Driver) map[string]func(ctx context.Context) error {
 		"inspect": func(ctx context.Context) error { _, err := i.Inspect(ctx, "name"); return err },
 		"evict":   func(ctx context.Context) error { return i.Evict(ctx, "name", another) },
 		"list": func(ctx context.Context) (err error) {
-			for _, err = range i.Leases(ctx, "") {
+			for _, e := range i.Leases(ctx, "") {
+				err = e
 			}
 			return err
 		},

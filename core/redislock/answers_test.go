@@ -359,8 +359,11 @@ func TestADeadlineEndsEveryCallWhateverTheClientsTimeouts(t *testing.T) {
 				t.Parallel()
 				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 				defer cancel()
-				over := make(chan error, 1)
-				go func() { over <- call(ctx, store) }()
+				over := make(chan struct{})
+				go func() {
+					defer close(over)
+					_ = call(ctx, store)
+				}()
 				select {
 				case <-over:
 				case <-time.After(time.Minute):

@@ -106,22 +106,22 @@ func (w *walker) step(other *walker) (wrong string) {
 			w.tokens++
 		}
 	case what == 5 && !w.trusts(): // it leaves while it asks
-		answer := make(chan error)
+		granted := make(chan bool)
 		go func() {
 			_, err := w.store.Acquire(ctx, c)
-			answer <- err
+			granted <- err == nil
 		}()
 		time.Sleep(time.Duration(w.rnd.IntN(40)) * time.Millisecond)
 		synctest.Wait()
 		open := true
 		select {
-		case <-answer: // it was too late
+		case <-granted: // it was too late
 			open = false
 		default:
 		}
 		_ = w.store.Release(ctx, c)
 		w.until, w.leaves = time.Time{}, true
-		if open && <-answer == nil {
+		if open && <-granted {
 			return "granted after its release"
 		}
 	default:

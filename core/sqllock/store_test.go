@@ -115,7 +115,7 @@ func TestFencesCountOnWhereTheClockIsBehindThem(t *testing.T) {
 		_, err := s.Acquire(t.Context(), c)
 		ok(t, err)
 		ok(t, s.Release(t.Context(), c))
-		last := uint64(time.Now().Add(time.Hour).UnixMicro()) //nolint:gosec // G115: later than 1970
+		last := uint64(time.Now().Add(time.Hour).UnixMicro())
 		d.exec(t, "UPDATE "+table+fmt.Sprintf(" SET fence = %d", last))
 		for range 3 {
 			g, err := s.Acquire(t.Context(), c)
@@ -123,7 +123,7 @@ func TestFencesCountOnWhereTheClockIsBehindThem(t *testing.T) {
 			if g.Fence != last+1 || g.Fences != c.Fences {
 				t.Errorf("%d fences from %d on, after %d", g.Fences, g.Fence, last)
 			}
-			last = g.Fence + uint64(g.Fences) - 1 //nolint:gosec // G115: a few
+			last = g.Fence + uint64(g.Fences) - 1
 			ok(t, s.Release(t.Context(), c))
 		}
 	})

@@ -12,7 +12,7 @@ import (
 func TestWhatIsDueComesOutOfTheWheelOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		random, w, now := rand.New(rand.NewPCG(seed, 0)), newWheel[*dog](), clock.Awake(time.Hour) //nolint:gosec // G404: no secret
+		random, w, now := rand.New(rand.NewPCG(seed, 0)), newWheel[*dog](), clock.Awake(time.Hour)
 		upTo := func(bits int) clock.Awake { return clock.Awake(random.Int64N(1 << (20 + random.IntN(bits)))) }
 		in := make(map[*dog]scheduled[*dog])
 		var all []*dog
