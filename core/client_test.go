@@ -130,6 +130,26 @@ func TestAContextThatAClientKeepsStaysThatOfItsCall(t *testing.T) {
 	})
 }
 
+// A command of the asker has the values of the caller for whom it asks, such as a trace.
+func TestAWaitHasTheValuesOfItsCaller(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		type request struct{}
+		var seen any
+		locks := b.locker(&hooked{Driver: b.store, wait: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			seen = ctx.Value(request{})
+			return b.store.Wait(ctx, c)
+		}})
+		held := b.acquire(b.other(), "name")
+		waits := b.begin(func() error { return locks.Do(context.WithValue(b.Context(), request{}, 1), "name", noWork) })
+		b.ok(held.Release(b.Context()))
+		b.ok(<-waits)
+		if seen != 1 {
+			b.Errorf("the values of request %v", seen)
+		}
+	})
+}
+
 // punctual makes b.locks' backend one that keeps deadlines and cannot be interrupted otherwise. While hole is true, nothing is answered.
 // attempt is called with the name of each attempt, on the goroutine that it runs on.
 func (b *bench) punctual(hole *atomic.Bool, attempt func(name string) error) {

@@ -83,6 +83,24 @@ func TestWhatEndsAsItIsLookedAtIsLookedAtNoMore(t *testing.T) {
 	})
 }
 
+func TestNobodyIsLookedAtLaterBecauseOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := New[*dog](call.New(new(renews), clock.New(), tasks.New()))
+		first, second := &dog{dog: d}, &dog{dog: d}
+		for i, x := range []*dog{first, second} {
+			d.Watch(x)
+			d.Set(x, d.port.Clock.Now().Add(time.Duration(1+100*i)*time.Millisecond), 0)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if first.looks != 1 || second.looks != 0 {
+			t.Errorf("looked at %d and %d times", first.looks, second.looks)
+		}
+		d.Abandon()
+	})
+}
+
 func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
