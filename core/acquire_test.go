@@ -138,7 +138,7 @@ func TestAGrantForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestATokenIsNeverUsedForTwoTenures(t *testing.T) {
+func TestATokenIsNeverUsedForTwoGrants(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		seen := make(map[string]bool)

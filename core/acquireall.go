@@ -2,7 +2,10 @@ package core
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -214,4 +217,14 @@ func (g *multiAcquire) again(lost string) error {
 		return &unavailableError{"acquire", lost, errLate}
 	}
 	return nil
+}
+
+// scopedBy is c for work on several names: a dedup marker stands for all of them together, in the
+// order in which the caller gave them. Without that a transfer from one account would count as done
+// because of an earlier one to somebody else.
+func (c *config) scopedBy(names []string) *config {
+	scoped := *c
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", c.Scope, names))
+	scoped.Scope = "%names-" + hex.EncodeToString(sum[:])
+	return scoped.settled()
 }

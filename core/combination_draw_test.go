@@ -63,7 +63,7 @@ const (
 	completes, outlived      = "Complete", "Release before that of an inner lease"
 )
 
-// spell is bad weather on one process's link.
+// spell is a time of faults on one process's link.
 type spell struct {
 	process     int
 	at, lasts   time.Duration
@@ -125,7 +125,7 @@ func draw(seed uint64) *scenario {
 	}
 	for process := range a.prompt {
 		if a.IntN(6) > 0 {
-			a.weather(process)
+			a.faults(process)
 		}
 	}
 	if a.IntN(6) == 0 {
@@ -233,8 +233,8 @@ func (a *artist) job() *job {
 	return e
 }
 
-// weather gives a process's link its spells.
-func (a *artist) weather(process int) {
+// faults gives a process's link its spells.
+func (a *artist) faults(process int) {
 	fates := some(a, []lab.Fate{lab.Refused, lab.RequestLost}, lab.ReplyLost, lab.ReplyReset, lab.HeldBack, lab.ReplyHeldBack)
 	ops := []lab.Op{lab.OpAcquire, lab.OpRenew, lab.OpRelease, lab.OpWait}
 	for range 1 + a.IntN(6) {

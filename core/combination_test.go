@@ -26,7 +26,7 @@ const combinations = 2000
 
 // Two processes use the same names in all the ways there are, at the same time and through links
 // that fail. A seed is a whole scenario: who asks for what and when, what is done with it, and the
-// weather. What comes first of two things at the same instant is the scheduler's choice, and
+// faults. What comes first of two things at the same instant is the scheduler's choice, and
 // pauses have jitter, so a seed may have to be run more than once: -run '/^4$' -count=20.
 func TestEveryCombinationKeepsOneHolderAndServesEverybody(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,7 @@ func (s *scene) perform() {
 	if s.closes > 0 {
 		all.Go(s.closeEarly)
 	}
-	all.Go(s.weather)
+	all.Go(s.faults)
 	go func() {
 		defer close(over)
 		all.Wait()

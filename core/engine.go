@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// engine is what a Locker and all Lockers derived from it share: the rooms, and the doors of them.
+// engine is what a Locker and all Lockers derived from it share: the rooms, and what is set for all of them.
 type engine struct {
 	driver    driver.Driver
 	can       driver.Capabilities

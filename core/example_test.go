@@ -243,7 +243,7 @@ func ExampleOnUnavailable() {
 	if err != nil {
 		panic(err)
 	}
-	previews, err := locks.With(core.WithTemplate("preview:{id}"), core.OnUnavailable(core.LocalOnly)) // or as an option of a door's rule
+	previews, err := locks.With(core.WithTemplate("preview:{id}"), core.OnUnavailable(core.LocalOnly)) // or as an option of a middleware's rule
 	if err != nil {
 		panic(err)
 	}
@@ -279,7 +279,7 @@ type refundRequest struct {
 	Cents   int
 }
 
-// Wrap is for what is behind no door: it wraps a function as a middleware wraps a handler.
+// Wrap is for what has no middleware: it wraps a function as a middleware wraps a handler.
 func ExampleWrap() {
 	ctx := context.Background()
 	locks, err := core.New(memlock.New()) // redislock.New(rdb), where there is more than one process
@@ -288,7 +288,7 @@ func ExampleWrap() {
 	}
 	defer locks.Close(ctx)
 
-	order := key.MustParse("order:{id}") // the same names as at every door
+	order := key.MustParse("order:{id}") // the same names as in every middleware
 	refund := core.Wrap(locks,
 		func(_ context.Context, r refundRequest) (string, error) {
 			return order.Name(strconv.FormatInt(r.OrderID, 10))

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// Option configures a [Locker], one call of it, or one rule of a door. Every door accepts the same
+// Option configures a [Locker], one call of it, or one rule of a middleware. Every middleware accepts the same
 // options.
 //
 // The nearest one wins: first an option of the call or the rule, then one of [Locker.With], then
@@ -196,7 +196,7 @@ func WithDedup(window time.Duration) Option {
 // order do not stand for each other. It has no effect without WithDedup, and it never changes which
 // leases exclude each other.
 //
-// The default, which "" also means, is the door's operation (route, method or task type), and none
+// The default, which "" also means, is the middleware's operation (route, method or task type), and none
 // in core. The limit is 512 bytes of UTF-8 without control characters.
 func WithDedupScope(s string) Option {
 	return optionFunc(func(c *config) {
@@ -250,7 +250,7 @@ func OnUnavailable(p UnavailablePolicy) Option {
 // WithLabel stores a readable note beside the token. Callers that find the name held see it in
 // [HeldError], and so do operators, so it must not hold a secret.
 //
-// The default says who has the name: host and process, and what a door does it for, such as
+// The default says who has the name: host and process, and what a middleware does it for, such as
 // "web-7:4711 POST /orders/:id/pay". It has 96 bytes at most. WithLabel replaces it, and "" turns it
 // off. The limit is 256 bytes of UTF-8 without control characters.
 func WithLabel(s string) Option {

@@ -50,13 +50,13 @@ type story struct {
 	template string
 	touched  time.Time
 	full     time.Duration // the most that was seen of its holder's TTL
-	tenures  []*tenure
+	holds    []*hold
 	waits    []*wait
 	marks    []mark
 }
 
-// tenure is a time for which somebody has held the name.
-type tenure struct {
+// hold is a time for which somebody has held the name.
+type hold struct {
 	key      string // of the holder: what tells two of them apart
 	label    string
 	kind     string
@@ -121,7 +121,7 @@ func (h *history) prune(now time.Time) {
 	since := now.Add(-past)
 	maps.DeleteFunc(h.names, func(_ string, s *story) bool {
 		s.drop(since)
-		return s.touched.Before(since) && len(s.tenures) == 0
+		return s.touched.Before(since) && len(s.holds) == 0
 	})
 	most := mostItems
 	for h.items(most) > mostInAll {
@@ -129,7 +129,7 @@ func (h *history) prune(now time.Time) {
 	}
 	if most < mostItems {
 		for _, s := range h.names {
-			s.tenures, s.waits, s.marks = newest(s.tenures, most), newest(s.waits, most), newest(s.marks, most)
+			s.holds, s.waits, s.marks = newest(s.holds, most), newest(s.waits, most), newest(s.marks, most)
 		}
 	}
 }
@@ -137,14 +137,14 @@ func (h *history) prune(now time.Time) {
 // items is how many items there are if no name has more of a sort than most.
 func (h *history) items(most int) (n int) {
 	for _, s := range h.names {
-		n += min(len(s.tenures), most) + min(len(s.waits), most) + min(len(s.marks), most)
+		n += min(len(s.holds), most) + min(len(s.waits), most) + min(len(s.marks), most)
 	}
 	return n
 }
 
 // drop forgets what was over by then. Leases of this process that go on are kept: their end is yet to be told.
 func (s *story) drop(since time.Time) {
-	s.tenures = without(s.tenures, func(t *tenure) bool { return t.to.Before(since) && (!t.open || !t.ours) })
+	s.holds = without(s.holds, func(t *hold) bool { return t.to.Before(since) && (!t.open || !t.ours) })
 	s.waits = without(s.waits, func(w *wait) bool { return w.to.Before(since) })
 	s.marks = without(s.marks, func(m mark) bool { return m.at.Before(since) })
 }
@@ -200,9 +200,9 @@ func (h *history) look(now time.Time, prefix string, p look.Picture) {
 
 // look takes over who holds the name and who waits for it; an empty one closes what the looks have opened.
 func (s *story) look(now time.Time, info inspect.LeaseInfo) {
-	holders := map[string]*tenure{}
+	holders := map[string]*hold{}
 	add := func(key, label string, held time.Duration) {
-		holders[key] = &tenure{
+		holders[key] = &hold{
 			key: key, label: label, kind: string(info.Kind), fence: info.Fence, from: now.Add(-min(held, past)), to: now, open: true, since: held > 0,
 		}
 	}
@@ -213,7 +213,7 @@ func (s *story) look(now time.Time, info inspect.LeaseInfo) {
 		add(cmp.Or(info.Handle, info.Label, "?"), info.Label, info.HeldFor)
 	}
 	goes := false // somebody goes on holding it
-	for _, t := range s.tenures {
+	for _, t := range s.holds {
 		if !t.open || t.ours {
 			continue
 		}
@@ -233,7 +233,7 @@ func (s *story) look(now time.Time, info inspect.LeaseInfo) {
 	}
 	s.full = max(s.full, info.Remaining)
 	for _, key := range slices.Sorted(maps.Keys(holders)) {
-		s.tenures = append(keep(s.tenures), holders[key])
+		s.holds = append(keep(s.holds), holders[key])
 	}
 	s.line(now, info.Line)
 }

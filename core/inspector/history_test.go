@@ -17,14 +17,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-type tenure struct {
+type hold struct {
 	From, To          int64
 	Label, Fence, End string
 }
 
 type past struct {
-	Tenures []tenure
-	Waits   []struct {
+	Holds []hold
+	Waits []struct {
 		From, To int64
 		End      string
 	}
@@ -60,10 +60,10 @@ func TestProcessesThatTakeTurnsAreToldApart(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Second)
-		tenures := pastOf(t, page, "order:42").Tenures
-		slices.SortFunc(tenures, func(a, b tenure) int { return cmp.Compare(a.From, b.From) })
+		holds := pastOf(t, page, "order:42").Holds
+		slices.SortFunc(holds, func(a, b hold) int { return cmp.Compare(a.From, b.From) })
 		var told []string
-		for _, x := range tenures {
+		for _, x := range holds {
 			told = append(told, x.Label)
 		}
 		if !slices.Equal(told, want) {
@@ -90,7 +90,7 @@ func TestALongWalkDoesNotEndWhatItHasNotMetYet(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			b.leave()
 		}
-		if p := pastOf(t, page, "order:42"); len(p.Tenures) != 1 || len(p.Waits) != 1 {
+		if p := pastOf(t, page, "order:42"); len(p.Holds) != 1 || len(p.Waits) != 1 {
 			t.Errorf("one holder and one waiter all the time: %+v", p)
 		}
 	})
@@ -113,7 +113,7 @@ func TestPagesThatShareARecorderDoNotEndWhatTheOtherOneSees(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		for name, page := range pages {
-			if p := pastOf(t, page, name); len(p.Tenures) != 1 {
+			if p := pastOf(t, page, name); len(p.Holds) != 1 {
 				t.Errorf("%s was held all the time: %+v", name, p)
 			}
 		}

@@ -300,16 +300,16 @@ func TestARecorderTellsOfThisProcess(t *testing.T) {
 		w := httptest.NewRecorder()
 		page.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/history?name=order:42", http.NoBody))
 		var h struct {
-			Tenures []struct{ End, Fence string }
-			Waits   []struct {
+			Holds []struct{ End, Fence string }
+			Waits []struct {
 				From, To int64
 				End      string
 			}
 			Marks []struct{ Kind string }
 		}
 		backendtest.OK(t, json.Unmarshal(w.Body.Bytes(), &h))
-		if len(h.Tenures) != 3 || h.Tenures[0].End != "released" || h.Tenures[2].End != "lost: max-hold" || h.Tenures[0].Fence != fmt.Sprint(x.Fence()) {
-			t.Errorf("%+v", h.Tenures)
+		if len(h.Holds) != 3 || h.Holds[0].End != "released" || h.Holds[2].End != "lost: max-hold" || h.Holds[0].Fence != fmt.Sprint(x.Fence()) {
+			t.Errorf("%+v", h.Holds)
 		}
 		if len(h.Waits) != 1 || h.Waits[0].To-h.Waits[0].From != 5000 || h.Waits[0].End != "granted" || len(h.Marks) != 2 {
 			t.Errorf("%+v, %+v", h.Waits, h.Marks)

@@ -90,23 +90,23 @@ func (h *history) acquired(e core.Event) {
 		h.count.degraded++
 		kind = "degraded"
 	}
-	s.tenures = append(keep(s.tenures), &tenure{
+	s.holds = append(keep(s.holds), &hold{
 		key: "fence " + strconv.FormatUint(e.Fence, 10), kind: kind, fence: e.Fence, from: e.At, to: e.At, ours: true, open: true,
 	})
 }
 
-// over ends the tenure of this process that began about when the event says.
+// over ends the hold of this process that began about when the event says.
 func (h *history) over(s *story, at time.Time, held time.Duration, how string) {
 	from := at.Add(-held)
-	var nearest *tenure
-	for _, t := range s.tenures {
+	var nearest *hold
+	for _, t := range s.holds {
 		if t.ours && t.open && (nearest == nil || t.from.Sub(from).Abs() < nearest.from.Sub(from).Abs()) {
 			nearest = t
 		}
 	}
 	if nearest == nil { // it was forgotten, or is older than the recorder
-		nearest = &tenure{kind: "exclusive", from: from, ours: true}
-		s.tenures = append(keep(s.tenures), nearest)
+		nearest = &hold{kind: "exclusive", from: from, ours: true}
+		s.holds = append(keep(s.holds), nearest)
 	}
 	if nearest.kind == "degraded" {
 		h.count.degraded--

@@ -163,7 +163,7 @@ func (h *history) nameView(info inspect.LeaseInfo, now time.Time) nameView {
 // heldFor says since when there has been a holder, as far as it was seen.
 func (s *story) heldFor(now time.Time) (ms int64, atLeast bool) {
 	atLeast = true
-	for _, t := range s.tenures {
+	for _, t := range s.holds {
 		if t.open {
 			ms, atLeast = max(ms, now.Sub(t.from).Milliseconds()), atLeast && !t.ours && !t.since
 		}
@@ -240,12 +240,12 @@ func (h *history) health(s *sight, prefix string) healthView {
 }
 
 type historyView struct {
-	Now     int64      `json:"now"`
-	Past    int64      `json:"past"`
-	Name    string     `json:"name"`
-	Tenures []spanView `json:"tenures"`
-	Waits   []spanView `json:"waits"`
-	Marks   []markView `json:"marks"`
+	Now   int64      `json:"now"`
+	Past  int64      `json:"past"`
+	Name  string     `json:"name"`
+	Holds []spanView `json:"holds"`
+	Waits []spanView `json:"waits"`
+	Marks []markView `json:"marks"`
 }
 
 type spanView struct {
@@ -277,7 +277,7 @@ func (h *Handler) history(w http.ResponseWriter, r *http.Request) {
 func (h *history) view(name string, now time.Time) historyView {
 	v := historyView{
 		Now: now.UnixMilli(), Past: past.Milliseconds(), Name: name,
-		Tenures: []spanView{}, Waits: []spanView{}, Marks: []markView{},
+		Holds: []spanView{}, Waits: []spanView{}, Marks: []markView{},
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -286,14 +286,14 @@ func (h *history) view(name string, now time.Time) historyView {
 		return v
 	}
 	since := now.Add(-past)
-	for _, t := range s.tenures {
+	for _, t := range s.holds {
 		if t.open && t.ours {
 			t.to = now
 		}
 	}
-	for _, t := range s.tenures {
+	for _, t := range s.holds {
 		if label, twin := s.twin(t); t.to.After(since) && (t.ours || !twin) {
-			v.Tenures = append(v.Tenures, spanView{t.from.UnixMilli(), t.to.UnixMilli(), t.open, cmp.Or(t.label, label), t.kind, digits(t.fence), t.end})
+			v.Holds = append(v.Holds, spanView{t.from.UnixMilli(), t.to.UnixMilli(), t.open, cmp.Or(t.label, label), t.kind, digits(t.fence), t.end})
 		}
 	}
 	for _, w := range s.waits {
@@ -309,11 +309,11 @@ func (h *history) view(name string, now time.Time) historyView {
 	return v
 }
 
-// twin finds the same tenure as the other source has told it: by its fence, or else, of an exclusive name, as
+// twin finds the same hold as the other source has told it: by its fence, or else, of an exclusive name, as
 // the one that lasted at the same time. It returns the label, which only looks know.
-func (s *story) twin(t *tenure) (label string, found bool) {
+func (s *story) twin(t *hold) (label string, found bool) {
 	most := time.Duration(-1)
-	for _, o := range s.tenures {
+	for _, o := range s.holds {
 		if o.ours == t.ours {
 			continue
 		}
@@ -329,7 +329,7 @@ func (s *story) twin(t *tenure) (label string, found bool) {
 
 // beside says for how long both have lasted at the same time, and whether that is most of one of them. It is
 // not if one process takes the name after the other: a release is told a little later than the next grant.
-func (t *tenure) beside(o *tenure) (both time.Duration, most bool) {
+func (t *hold) beside(o *hold) (both time.Duration, most bool) {
 	both = min(t.to.Sub(o.from), o.to.Sub(t.from), t.to.Sub(t.from), o.to.Sub(o.from))
 	return both, both >= 0 && 2*both >= min(t.to.Sub(t.from), o.to.Sub(o.from))
 }

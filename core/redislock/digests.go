@@ -4,19 +4,19 @@ package redislock
 
 // digests are the SHA-1 sums by which a server knows the scripts.
 var digests = map[string]string{
-	"acquire.lua":      "f70d8aa72b1fd5879859f47fccfba9265665c40b",
-	"acquire_many.lua": "d9bea2cef5f9826d0dfcf2bc00e42bcefc9516c5",
-	"ask.lua":          "3c7b149a7577f68dcf7c11eaa3fec017de7c2b3a",
-	"ask_together.lua": "950debb793e643179870b3239900ef19695817bd",
-	"evict.lua":        "dd42d280e9eb7ec097c6ab3a862b1aff4329a8a6",
+	"acquire.lua":      "c401af1092fbb5a75cff815f96d32a70d230e011",
+	"acquire_many.lua": "660945c8f1c7e5eecc45670eb61180e6f75a0dd7",
+	"ask.lua":          "8a8a40250b69dd40a108247e1e9bc1f97954fe55",
+	"ask_together.lua": "8cb6d9e9468ad302cb1747eb1095cec8140fad63",
+	"evict.lua":        "df066aaa891c28d7ad79a153988351a3675fe415",
 	"extend.lua":       "d6021f2dfcad6157305ce012601d25411e50c281",
 	"guard.lua":        "3c7d8493bedd1cc323125394af41ef09ae305ae0",
-	"inspect.lua":      "69fc64bc2ba077d5e17afe515bc18563e7b010b9",
+	"inspect.lua":      "fbe8f70df5f5ddc78be7738413a9c2a08e6fe734",
 	"keep.lua":         "0b0e2c3b39245c0e5e74fbdaca0f4b1d8e497340",
 	"leave.lua":        "d41612db0616dbd48d2c9ffb1933e6943f3990d9",
 	"part.lua":         "ec27a8a297775b159df1cc04d983ca3998a87230",
 	"rank.lua":         "71da5cbe2d6a43012d8112b017a38ccfa526d3e7",
-	"release.lua":      "f66b99bf3940b43fdf0c73f53ccc67a8f4fd5f96",
-	"release_many.lua": "6d984a82b9a334b8a67564928603c6ef94562cde",
+	"release.lua":      "fa4b412901bad8723d4ecc85f0322642d47640e1",
+	"release_many.lua": "d1bf6fc99c76635a3b29aeaa23d3871865b022ae",
 	"renew.lua":        "42574ed6ad691630cfbcffd964be9b2dbe86fd49",
 }

@@ -21,7 +21,7 @@
 // name also mints its fence: one more than the last fence, or the server's clock in
 // microseconds, whichever is larger. So fences keep growing even if the counter is lost.
 //
-// A tenure is exclusive as long as the server keeps its data. A failover to a replica that has
+// A grant is exclusive as long as the server keeps its data. A failover to a replica that has
 // not received a grant can give the name to a second holder. So can a server that restarts
 // without its data, for one TTL. A fence closes that gap if the resource checks it.
 // [WithReplicas] makes grants wait for replicas.

@@ -31,7 +31,7 @@
 //
 // One node at a time may break the restart rule without harm. A renewal that has its quorum acquires
 // the name again on nodes that have lost it, and a new holder, within a third of a second, on those that
-// had not heard of the last release. So a tenure is on nearly all nodes nearly all the time,
+// had not heard of the last release. So a grant is on nearly all nodes nearly all the time,
 // and forgetting one of them leaves a quorum. Two holders are possible if two nodes forget within the
 // time between two renewals, or if one does while others are down.
 //

@@ -24,8 +24,8 @@ func (m *mesh) ahead(node int, fence uint64) {
 	ok(m.t, m.stores[node].Release(m.t.Context(), c))
 }
 
-// tenure is one by a process, with nodes that it does not reach.
-func (p *process) tenure(without ...int) (fence uint64) {
+// granted is one by a process, with nodes that it does not reach.
+func (p *process) granted(without ...int) (fence uint64) {
 	p.m.t.Helper()
 	for _, i := range without {
 		p.links[i].All(lab.Refused)
@@ -97,7 +97,7 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 			}
 		}
 		ok(t, p.store.Release(t.Context(), c))
-		if fence := q.tenure(0, 2); fence <= last {
+		if fence := q.granted(0, 2); fence <= last {
 			t.Errorf("fence %d after %d", fence, last)
 		}
 	})

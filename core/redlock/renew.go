@@ -214,7 +214,7 @@ func (s *Store) heal(node int, ballots []*ballot) (err error) {
 }
 
 // board returns the claim if the ballot is to be acquired at a node, and counts it as flying. Not beside
-// another command that does so, nor when the tenure is over, released or not: this may be the
+// another command that does so, nor when the grant is over, released or not: this may be the
 // end of a slow queue.
 func (b *ballot) board(i int) (c ranked.Claim, ok bool) {
 	b.mu.Lock()

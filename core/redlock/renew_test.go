@@ -46,7 +46,7 @@ func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
 	}
 }
 
-// A tenure that is lost is not released, so a healing that is later than that cleans up
+// A grant that is lost is not released, so a healing that is later than that cleans up
 // behind itself.
 func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
 }
 
 // Healings at one node go one after the other. One that is held up is not to hold up another
-// until that one's tenure is over.
+// until that one's grant is over.
 func TestHealingsGoOneAfterTheOtherAndNoneBeginsAfterTheTenure(t *testing.T) {
 	t.Parallel()
 	inMesh(t, 3, func(t *testing.T, m *mesh) {

@@ -1,4 +1,4 @@
-// Package hostile has what must not get through a door as it is. The tests of every door send
+// Package hostile has what must not get through a middleware as it is. The tests of every middleware send
 // it through the real thing, and check the names of the locks that come out.
 package hostile
 
@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-// Template is the key that the doors under test have, with a source of their own in place of
+// Template is the key that the middleware under test have, with a source of their own in place of
 // {v}.
 const Template = "order:{v}:x"
 
@@ -61,13 +61,13 @@ func Values() map[string]string {
 	}
 }
 
-// Mebibyte is what some doors refuse as too large.
+// Mebibyte is what some middleware refuses as too large.
 var Mebibyte = strings.Repeat("1", 1<<20)
 
-// Names checks what a door has made of values, under [Template].
+// Names checks what a middleware has made of values, under [Template].
 type Names struct{ of map[string]string }
 
-// Check fails the test unless name is what every door makes of value, is well-formed, and is
+// Check fails the test unless name is what every middleware makes of value, is well-formed, and is
 // no other value's.
 func (n *Names) Check(tb testing.TB, value, name string) {
 	tb.Helper()
@@ -79,7 +79,7 @@ func (n *Names) Check(tb testing.TB, value, name string) {
 	}
 	n.of[name] = value
 	if want, err := key.MustParse(Template).Name(value); err != nil || name != want {
-		tb.Errorf("%.40q: the name is %q, other doors make %q, %v", value, name, want, err)
+		tb.Errorf("%.40q: the name is %q, others make %q, %v", value, name, want, err)
 	}
 	long := strings.Contains(name, "%sha256:")
 	raw := func(r rune) bool { return r == '{' || r == '}' || unicode.IsSpace(r) || unicode.IsControl(r) }

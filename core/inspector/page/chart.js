@@ -11,11 +11,11 @@ export function chart(history, ms, width) {
   const left = Math.min(190, Math.max(90, width * 0.22)), right = 14;
   const from = history.now - ms, scale = (width - left - right) / ms;
   const x = (t) => left + Math.max(0, Math.min(ms, t - from)) * scale;
-  const tenures = history.tenures.filter((t) => t.to >= from), waits = history.waits.filter((w) => w.to >= from);
-  const holders = rows(tenures), lanes = pack(waits);
+  const holds = history.holds.filter((t) => t.to >= from), waits = history.waits.filter((w) => w.to >= from);
+  const holders = rows(holds), lanes = pack(waits);
   const bottom = top + Math.max(1, holders.length) * rowHeight;
   const height = bottom + (waits.length ? 16 + Math.min(lanes.count, 40) * lane : 0) + 30;
-  const svg = el("svg:svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(tenures, waits, history.marks, ms) });
+  const svg = el("svg:svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(holds, waits, history.marks, ms) });
 
   const step = steps.find((s) => ms / s <= (width < 500 ? 2 : 5)) ?? ms;
   for (let ago = 0; ago <= ms; ago += step) {
@@ -28,7 +28,7 @@ export function chart(history, ms, width) {
     const who = el("svg:text", { class: "who", x: 0, y: y + 16 }, fit(row.label, left - 12));
     who.append(el("svg:title", {}, row.label));
     svg.append(who);
-    for (const t of row.tenures) {
+    for (const t of row.holds) {
       const bar = el("svg:rect", {
         class: "bar" + (t.kind === "exclusive" ? "" : " soft"), x: x(t.from), y: y + 4, width: Math.max(2, x(t.open ? history.now : t.to) - x(t.from)), height: rowHeight - 8, rx: 2,
       });
@@ -64,9 +64,9 @@ const mostRows = 12;
 const ids = /\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{16,}\b/gi;
 
 // rows are the holders, the latest first. Those without a label share a row, as far as they do not overlap.
-function rows(tenures) {
+function rows(holds) {
   const byLabel = new Map();
-  for (const t of tenures) {
+  for (const t of holds) {
     const label = plain(t.label || "no label").replace(ids, "…");
     if (!byLabel.has(label)) byLabel.set(label, []);
     byLabel.get(label).push(t);
@@ -76,8 +76,8 @@ function rows(tenures) {
     for (const [t, i] of pack(own).placed) {
       const key = label + "\0" + i;
       let row = all.find((r) => r.key === key);
-      if (!row) all.push((row = { key, label, tenures: [], latest: 0 }));
-      row.tenures.push(t);
+      if (!row) all.push((row = { key, label, holds: [], latest: 0 }));
+      row.holds.push(t);
       row.latest = Math.max(row.latest, t.to);
     }
   }
@@ -103,7 +103,7 @@ function fit(text, width) {
 }
 
 // describe says the chart for who cannot see it.
-function describe(tenures, waits, marks, ms) {
+function describe(holds, waits, marks, ms) {
   const lost = marks.filter((m) => m.kind === "lost").length;
-  return `In the last ${short(ms)}: held ${tenures.length} times, ${waits.length} waited, ${lost} lost.`;
+  return `In the last ${short(ms)}: held ${holds.length} times, ${waits.length} waited, ${lost} lost.`;
 }

@@ -392,7 +392,7 @@ async function renderTime() {
 // spanOf is how much of a history to draw: what was chosen, or else as much as there is.
 function spanOf(h) {
   if ($("span").value !== "auto") return Number($("span").value) * 1000;
-  const first = Math.min(h.now, ...[...h.tenures, ...h.waits].map((s) => s.from));
+  const first = Math.min(h.now, ...[...h.holds, ...h.waits].map((s) => s.from));
   return Math.min(h.past, Math.max(60000, Math.ceil((h.now - first) / 60000) * 60000));
 }
 

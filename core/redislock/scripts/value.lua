@@ -1,7 +1,7 @@
 -- What a lock's value says. An owner's value is its token, \31, and its label. Some values have something else, as wide as a token, in its place, so
 -- that nobody owns them: '=' is kept after a release, '!' is kept for a hand-off, '+' and '*' are shared
 -- (holders.lua). Our values have \31 after the token. A value with another byte there is foreign.
-local function owner(value) -- token and \31: the beginning of all values of one tenure
+local function owner(value) -- token and \31: the beginning of all values of one grant
   return string.sub(value, 1, string.find(value, '\31', 1, true))
 end
 -- The answer to an acquire that is refused: the label, the remaining ms, and a 1 if they are exact.

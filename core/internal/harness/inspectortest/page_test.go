@@ -354,7 +354,7 @@ func TestHostileNamesDoNotRunAndHideNothing(t *testing.T) {
 	}
 }
 
-func TestTheChartShowsTenuresWaitsAndLosses(t *testing.T) {
+func TestTheChartShowsHoldsWaitsAndLosses(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	x := b.acquire("order:42")

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// weather does what the spells say, and looks for what was left behind while all is calm.
-func (s *scene) weather() {
+// faults does what the spells say, and looks for what was left behind while all is calm.
+func (s *scene) faults() {
 	type change struct {
 		at   time.Duration
 		make func()
@@ -38,7 +38,7 @@ func (s *scene) weather() {
 }
 
 func (s *scene) strike(p *process, spell spell) {
-	s.note("weather: %+v", spell)
+	s.note("link: %+v", spell)
 	s.mu.Lock()
 	p.rough, p.lag = true, max(p.lag, spell.there+spell.back)
 	s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *scene) strike(p *process, spell spell) {
 
 // heal puts a link in order. What was delayed is on its way still.
 func (s *scene) heal(p *process) {
-	s.note("weather: process %d has a good link", p.number)
+	s.note("link: process %d has a good link", p.number)
 	s.mu.Lock()
 	if quiet := time.Now().Add(p.lag); quiet.After(p.quiet) {
 		p.quiet = quiet
