@@ -36,18 +36,6 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"binary metadata":     {locks, []grpcmw.Option{key("{metadata:X-Trace-Bin}")}, []string{"{metadata:X-Trace-Bin}", "binary"}},
 		"no metadata key":     {locks, []grpcmw.Option{key("{metadata:a*}")}, []string{"not a metadata key"}},
 		"text without a form": {locks, []grpcmw.Option{key("{metadata:x}")}, []string{"text has no type", "{metadata:x|int}"}},
-		"unknown field":       {locks, []grpcmw.Option{key("{order.idd}")}, []string{refund, "{order.idd}", "shop.v1.Order", `"idd"`}},
-		"JSON name":           {locks, []grpcmw.Option{key("{order.lineItem}")}, []string{`"line_item"`}},
-		"Go name":             {locks, []grpcmw.Option{key("{Order.Id}")}, []string{`"Order"`}},
-		"oneof itself":        {locks, []grpcmw.Option{key("{receiver}")}, []string{`"receiver"`}},
-		"list":                {locks, []grpcmw.Option{key("{tags}")}, []string{`"tags"`, "list"}},
-		"through a list":      {locks, []grpcmw.Option{key("{related.id}")}, []string{`"related"`, "list"}},
-		"map":                 {locks, []grpcmw.Option{key("{labels}")}, []string{`"labels"`, "map"}},
-		"through a map":       {locks, []grpcmw.Option{key("{parts.value}")}, []string{`"parts"`, "map"}},
-		"message":             {locks, []grpcmw.Option{key("{order}")}, []string{`"order"`, "message"}},
-		"bytes":               {locks, []grpcmw.Option{key("{order.digest}")}, []string{`"digest"`, "bytes"}},
-		"double":              {locks, []grpcmw.Option{key("{order.price}")}, []string{`"price"`, "double"}},
-		"through a scalar":    {locks, []grpcmw.Option{key("{order.id.x}")}, []string{`"id"`, `"x"`}},
 		"annotations twice":   {locks, []grpcmw.Option{grpcmw.WithAnnotations(), grpcmw.WithAnnotations()}, []string{"WithAnnotations is given twice"}},
 		"nil core option":     {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", nil)}, []string{refund, "option: nil"}},
 		"nil key function":    {locks, []grpcmw.Option{grpcmw.WithMethodFunc[*testpb.RefundRequest](refund, nil)}, []string{refund, "key function: nil"}},
@@ -76,6 +64,26 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+	files := annotated(t, nil)
+	for key, says := range map[string]string{
+		"{idd}":           `private.v1.Thing has no field "idd"`,
+		"{lineItem}":      `use the proto name, "line_item"`,
+		"{Id}":            `"Id"`,
+		"{receiver}":      `"receiver"`, // a oneof
+		"{tags}":          `"tags" is a list`,
+		"{related.id}":    `"related" is a list`,
+		"{parts.value}":   `"parts" is a list or a map`,
+		"{parent}":        `"parent" is of kind message`,
+		"{parent.digest}": `"digest" is of kind bytes`,
+		"{price}":         `"price" is of kind double`,
+		"{weight}":        `"weight" is of kind float`,
+		"{id.x}":          `"id" is no message and has no field "x"`,
+	} {
+		_, err := grpcmw.NewFrom(files, locks, grpcmw.WithMethod(touch, key))
+		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), touch) {
+			t.Errorf("%s: %v, want %q", key, err, says)
+		}
 	}
 }
 

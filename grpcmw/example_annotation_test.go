@@ -15,12 +15,11 @@ import (
 
 // The rules stand in the .proto file:
 //
-//	service Stock {
-//	  rpc Reserve(RefundRequest) returns (Reply) {
+//	service Orders {
+//	  rpc Refund(RefundRequest) returns (Reply) {
 //	    option (holdfast.v1.lock) = {key: "order:{order.id}"};
 //	  }
 //	  …
-//	  rpc Look(RefundRequest) returns (Reply);
 //	}
 //
 // The option given here is a default for all of them.
@@ -34,14 +33,10 @@ func ExampleWithAnnotations() {
 		log.Fatal(err)
 	}
 	srv := grpc.NewServer(guard.ServerOptions()...)
-	shoppb.RegisterStockServer(srv, shoppb.UnimplementedStockServer{})
+	shoppb.RegisterOrdersServer(srv, shoppb.UnimplementedOrdersServer{})
 	for _, method := range guard.Methods() {
 		fmt.Println(method)
 	}
 	// Output:
-	// /shop.annotated.v1.Stock/Import
-	// /shop.annotated.v1.Stock/Negotiate
-	// /shop.annotated.v1.Stock/Reserve
-	// /shop.annotated.v1.Stock/Ship
-	// /shop.annotated.v1.Stock/Watch
+	// /shop.v1.Orders/Refund
 }

@@ -17,8 +17,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	refund    = "/shop.v1.Orders/Refund"
-	quote     = "/shop.v1.Orders/Quote"
-	imports   = "/shop.v1.Orders/Import"
 	watch     = "/shop.v1.Orders/Watch"
 	negotiate = "/shop.v1.Orders/Negotiate"
 )
@@ -32,10 +30,6 @@ type shop struct {
 }
 
 func (s *shop) Refund(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-	return s.refund(ctx, req)
-}
-
-func (s *shop) Quote(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
 	return s.refund(ctx, req)
 }
 

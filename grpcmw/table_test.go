@@ -208,3 +208,29 @@ func TestTheLockOutlivesWhateverEndsItsRequest(t *testing.T) {
 		}
 	}
 }
+
+func TestFieldsOfEveryKindNameTheLock(t *testing.T) {
+	t.Parallel()
+	files := annotated(t, nil)
+	full := thing(t, files, `id: -42 number: 18446744073709551615 line_item: 10 name: "a:b {c}%" urgent: true channel: PHONE
+		parent { parent { id: 2 } } account: 5 revision: 0 alias: " \000é"`)
+	for key, want := range map[string]string{
+		"{id}": "-42", "{number}": "18446744073709551615", "{line_item}": "10", "{name}": "a%3Ab%20%7Bc%7D%25", "{urgent}": "true", "{channel}": "2",
+		"{parent.parent.id}": "2",
+		"{account}":          "5",       // in a oneof
+		"{revision}":         "0",       // optional and set
+		"{alias}":            "%20%00é", // as it is
+	} {
+		guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithMethod(touch, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, err := lockedBy(t, guard, touch, full); err != nil || name != want {
+			t.Errorf("%s: locked %q, %v, want %q", key, name, err, want)
+		}
+		_, err = lockedBy(t, guard, touch, thing(t, files, `alias: ""`))
+		if rpctest.WantStatus(t, err, codes.InvalidArgument, grpcmw.ReasonKeyInvalid); !strings.Contains(err.Error(), "is missing") {
+			t.Errorf("%s of nothing: %v", key, err)
+		}
+	}
+}

@@ -26,7 +26,6 @@ import (
 // The methods that the table calls.
 const (
 	Refund = "/shop.v1.Orders/Refund"
-	Quote  = "/shop.v1.Orders/Quote"
 	Watch  = "/shop.v1.Orders/Watch"
 )
 
@@ -35,7 +34,7 @@ type Work func(ctx context.Context, req *testpb.RefundRequest) error
 
 // Framework is a framework with its interceptors.
 type Framework struct {
-	// Mount serves Refund, Quote and Watch, which do the same. Those that are no stream reply with "reply".
+	// Mount serves Refund and Watch, which do the same.
 	Mount func(t *testing.T, work Work, l *core.Locker, rules ...grpcmw.Option) testpb.OrdersClient
 	// Status is an error by which a handler answers.
 	Status func(code codes.Code, text string) error
@@ -108,9 +107,7 @@ func Order() *testpb.RefundRequest {
 
 // Transfer is a request of two names, under the key of several.
 func Transfer(id int64, email string) *testpb.RefundRequest {
-	return &testpb.RefundRequest{
-		Order: &testpb.Order{Id: id}, Receiver: &testpb.RefundRequest_Email{Email: email},
-	}
+	return &testpb.RefundRequest{Order: &testpb.Order{Id: id}, Email: email}
 }
 
 // detail is one of a status, nil if it has none.

@@ -15,6 +15,8 @@ import (
 
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+
+	_ "github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
 
 const (
@@ -24,68 +26,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type Channel int32
-
-const (
-	Channel_CHANNEL_UNSPECIFIED Channel = 0
-	Channel_CHANNEL_SHOP        Channel = 1
-	Channel_CHANNEL_PHONE       Channel = 2
-)
-
-// Enum value maps for Channel.
-var (
-	Channel_name = map[int32]string{
-		0: "CHANNEL_UNSPECIFIED",
-		1: "CHANNEL_SHOP",
-		2: "CHANNEL_PHONE",
-	}
-	Channel_value = map[string]int32{
-		"CHANNEL_UNSPECIFIED": 0,
-		"CHANNEL_SHOP":        1,
-		"CHANNEL_PHONE":       2,
-	}
-)
-
-func (x Channel) Enum() *Channel {
-	p := new(Channel)
-	*p = x
-	return p
-}
-
-func (x Channel) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Channel) Descriptor() protoreflect.EnumDescriptor {
-	return file_grpcmw_internal_testpb_orders_proto_enumTypes[0].Descriptor()
-}
-
-func (Channel) Type() protoreflect.EnumType {
-	return &file_grpcmw_internal_testpb_orders_proto_enumTypes[0]
-}
-
-func (x Channel) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Channel.Descriptor instead.
-func (Channel) EnumDescriptor() ([]byte, []int) {
-	return file_grpcmw_internal_testpb_orders_proto_rawDescGZIP(), []int{0}
-}
-
 type RefundRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Order   *Order                 `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
-	Note    string                 `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
-	Tags    []string               `protobuf:"bytes,3,rep,name=tags,proto3" json:"tags,omitempty"`
-	Labels  map[string]string      `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Related []*Order               `protobuf:"bytes,5,rep,name=related,proto3" json:"related,omitempty"`
-	Parts   map[string]*Order      `protobuf:"bytes,6,rep,name=parts,proto3" json:"parts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Types that are valid to be assigned to Receiver:
-	//
-	//	*RefundRequest_Email
-	//	*RefundRequest_Account
-	Receiver      isRefundRequest_Receiver `protobuf_oneof:"receiver"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Order         *Order                 `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
+	Note          string                 `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	Email         string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -134,94 +79,16 @@ func (x *RefundRequest) GetNote() string {
 	return ""
 }
 
-func (x *RefundRequest) GetTags() []string {
-	if x != nil {
-		return x.Tags
-	}
-	return nil
-}
-
-func (x *RefundRequest) GetLabels() map[string]string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *RefundRequest) GetRelated() []*Order {
-	if x != nil {
-		return x.Related
-	}
-	return nil
-}
-
-func (x *RefundRequest) GetParts() map[string]*Order {
-	if x != nil {
-		return x.Parts
-	}
-	return nil
-}
-
-func (x *RefundRequest) GetReceiver() isRefundRequest_Receiver {
-	if x != nil {
-		return x.Receiver
-	}
-	return nil
-}
-
 func (x *RefundRequest) GetEmail() string {
 	if x != nil {
-		if x, ok := x.Receiver.(*RefundRequest_Email); ok {
-			return x.Email
-		}
+		return x.Email
 	}
 	return ""
 }
 
-func (x *RefundRequest) GetAccount() int64 {
-	if x != nil {
-		if x, ok := x.Receiver.(*RefundRequest_Account); ok {
-			return x.Account
-		}
-	}
-	return 0
-}
-
-type isRefundRequest_Receiver interface {
-	isRefundRequest_Receiver()
-}
-
-type RefundRequest_Email struct {
-	Email string `protobuf:"bytes,7,opt,name=email,proto3,oneof"`
-}
-
-type RefundRequest_Account struct {
-	Account int64 `protobuf:"varint,8,opt,name=account,proto3,oneof"`
-}
-
-func (*RefundRequest_Email) isRefundRequest_Receiver() {}
-
-func (*RefundRequest_Account) isRefundRequest_Receiver() {}
-
 type Order struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Code          string                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
-	Revision      *int64                 `protobuf:"varint,3,opt,name=revision,proto3,oneof" json:"revision,omitempty"`
-	Alias         *string                `protobuf:"bytes,4,opt,name=alias,proto3,oneof" json:"alias,omitempty"`
-	Paid          *bool                  `protobuf:"varint,5,opt,name=paid,proto3,oneof" json:"paid,omitempty"`
-	Origin        *Channel               `protobuf:"varint,6,opt,name=origin,proto3,enum=shop.v1.Channel,oneof" json:"origin,omitempty"`
-	Urgent        bool                   `protobuf:"varint,7,opt,name=urgent,proto3" json:"urgent,omitempty"`
-	Channel       Channel                `protobuf:"varint,8,opt,name=channel,proto3,enum=shop.v1.Channel" json:"channel,omitempty"`
-	Number        uint64                 `protobuf:"varint,9,opt,name=number,proto3" json:"number,omitempty"`
-	Offset        int32                  `protobuf:"zigzag32,10,opt,name=offset,proto3" json:"offset,omitempty"`
-	Hash          uint64                 `protobuf:"fixed64,11,opt,name=hash,proto3" json:"hash,omitempty"`
-	Shard         int32                  `protobuf:"fixed32,12,opt,name=shard,proto3" json:"shard,omitempty"`
-	Digest        []byte                 `protobuf:"bytes,13,opt,name=digest,proto3" json:"digest,omitempty"`
-	Price         float64                `protobuf:"fixed64,14,opt,name=price,proto3" json:"price,omitempty"`
-	Weight        float32                `protobuf:"fixed32,15,opt,name=weight,proto3" json:"weight,omitempty"`
-	LineItem      int64                  `protobuf:"varint,16,opt,name=line_item,json=lineItem,proto3" json:"line_item,omitempty"`
-	Parent        *Order                 `protobuf:"bytes,17,opt,name=parent,proto3" json:"parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -261,118 +128,6 @@ func (x *Order) GetId() int64 {
 		return x.Id
 	}
 	return 0
-}
-
-func (x *Order) GetCode() string {
-	if x != nil {
-		return x.Code
-	}
-	return ""
-}
-
-func (x *Order) GetRevision() int64 {
-	if x != nil && x.Revision != nil {
-		return *x.Revision
-	}
-	return 0
-}
-
-func (x *Order) GetAlias() string {
-	if x != nil && x.Alias != nil {
-		return *x.Alias
-	}
-	return ""
-}
-
-func (x *Order) GetPaid() bool {
-	if x != nil && x.Paid != nil {
-		return *x.Paid
-	}
-	return false
-}
-
-func (x *Order) GetOrigin() Channel {
-	if x != nil && x.Origin != nil {
-		return *x.Origin
-	}
-	return Channel_CHANNEL_UNSPECIFIED
-}
-
-func (x *Order) GetUrgent() bool {
-	if x != nil {
-		return x.Urgent
-	}
-	return false
-}
-
-func (x *Order) GetChannel() Channel {
-	if x != nil {
-		return x.Channel
-	}
-	return Channel_CHANNEL_UNSPECIFIED
-}
-
-func (x *Order) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *Order) GetOffset() int32 {
-	if x != nil {
-		return x.Offset
-	}
-	return 0
-}
-
-func (x *Order) GetHash() uint64 {
-	if x != nil {
-		return x.Hash
-	}
-	return 0
-}
-
-func (x *Order) GetShard() int32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *Order) GetDigest() []byte {
-	if x != nil {
-		return x.Digest
-	}
-	return nil
-}
-
-func (x *Order) GetPrice() float64 {
-	if x != nil {
-		return x.Price
-	}
-	return 0
-}
-
-func (x *Order) GetWeight() float32 {
-	if x != nil {
-		return x.Weight
-	}
-	return 0
-}
-
-func (x *Order) GetLineItem() int64 {
-	if x != nil {
-		return x.LineItem
-	}
-	return 0
-}
-
-func (x *Order) GetParent() *Order {
-	if x != nil {
-		return x.Parent
-	}
-	return nil
 }
 
 type Reply struct {
@@ -423,58 +178,18 @@ var File_grpcmw_internal_testpb_orders_proto protoreflect.FileDescriptor
 
 const file_grpcmw_internal_testpb_orders_proto_rawDesc = "" +
 	"\n" +
-	"#grpcmw/internal/testpb/orders.proto\x12\ashop.v1\"\xc1\x03\n" +
+	"#grpcmw/internal/testpb/orders.proto\x12\ashop.v1\x1a\x16holdfast/v1/lock.proto\"_\n" +
 	"\rRefundRequest\x12$\n" +
 	"\x05order\x18\x01 \x01(\v2\x0e.shop.v1.OrderR\x05order\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\tR\x04note\x12\x12\n" +
-	"\x04tags\x18\x03 \x03(\tR\x04tags\x12:\n" +
-	"\x06labels\x18\x04 \x03(\v2\".shop.v1.RefundRequest.LabelsEntryR\x06labels\x12(\n" +
-	"\arelated\x18\x05 \x03(\v2\x0e.shop.v1.OrderR\arelated\x127\n" +
-	"\x05parts\x18\x06 \x03(\v2!.shop.v1.RefundRequest.PartsEntryR\x05parts\x12\x16\n" +
-	"\x05email\x18\a \x01(\tH\x00R\x05email\x12\x1a\n" +
-	"\aaccount\x18\b \x01(\x03H\x00R\aaccount\x1a9\n" +
-	"\vLabelsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aH\n" +
-	"\n" +
-	"PartsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12$\n" +
-	"\x05value\x18\x02 \x01(\v2\x0e.shop.v1.OrderR\x05value:\x028\x01B\n" +
-	"\n" +
-	"\breceiver\"\x83\x04\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\x12\x14\n" +
+	"\x05email\x18\x03 \x01(\tR\x05email\"\x17\n" +
 	"\x05Order\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
-	"\x04code\x18\x02 \x01(\tR\x04code\x12\x1f\n" +
-	"\brevision\x18\x03 \x01(\x03H\x00R\brevision\x88\x01\x01\x12\x19\n" +
-	"\x05alias\x18\x04 \x01(\tH\x01R\x05alias\x88\x01\x01\x12\x17\n" +
-	"\x04paid\x18\x05 \x01(\bH\x02R\x04paid\x88\x01\x01\x12-\n" +
-	"\x06origin\x18\x06 \x01(\x0e2\x10.shop.v1.ChannelH\x03R\x06origin\x88\x01\x01\x12\x16\n" +
-	"\x06urgent\x18\a \x01(\bR\x06urgent\x12*\n" +
-	"\achannel\x18\b \x01(\x0e2\x10.shop.v1.ChannelR\achannel\x12\x16\n" +
-	"\x06number\x18\t \x01(\x04R\x06number\x12\x16\n" +
-	"\x06offset\x18\n" +
-	" \x01(\x11R\x06offset\x12\x12\n" +
-	"\x04hash\x18\v \x01(\x06R\x04hash\x12\x14\n" +
-	"\x05shard\x18\f \x01(\x0fR\x05shard\x12\x16\n" +
-	"\x06digest\x18\r \x01(\fR\x06digest\x12\x14\n" +
-	"\x05price\x18\x0e \x01(\x01R\x05price\x12\x16\n" +
-	"\x06weight\x18\x0f \x01(\x02R\x06weight\x12\x1b\n" +
-	"\tline_item\x18\x10 \x01(\x03R\blineItem\x12&\n" +
-	"\x06parent\x18\x11 \x01(\v2\x0e.shop.v1.OrderR\x06parentB\v\n" +
-	"\t_revisionB\b\n" +
-	"\x06_aliasB\a\n" +
-	"\x05_paidB\t\n" +
-	"\a_origin\"\x1b\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x1b\n" +
 	"\x05Reply\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text*G\n" +
-	"\aChannel\x12\x17\n" +
-	"\x13CHANNEL_UNSPECIFIED\x10\x00\x12\x10\n" +
-	"\fCHANNEL_SHOP\x10\x01\x12\x11\n" +
-	"\rCHANNEL_PHONE\x10\x022\x8b\x02\n" +
-	"\x06Orders\x120\n" +
-	"\x06Refund\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\x12/\n" +
-	"\x05Quote\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\x122\n" +
-	"\x06Import\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply(\x01\x121\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text2\xbe\x01\n" +
+	"\x06Orders\x12H\n" +
+	"\x06Refund\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
+	"\x10order:{order.id}\x121\n" +
 	"\x05Watch\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply0\x01\x127\n" +
 	"\tNegotiate\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply(\x010\x01B8Z6github.com/holdfast-go/holdfast/grpcmw/internal/testpbb\x06proto3"
 
@@ -490,40 +205,25 @@ func file_grpcmw_internal_testpb_orders_proto_rawDescGZIP() []byte {
 	return file_grpcmw_internal_testpb_orders_proto_rawDescData
 }
 
-var file_grpcmw_internal_testpb_orders_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_grpcmw_internal_testpb_orders_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_grpcmw_internal_testpb_orders_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_grpcmw_internal_testpb_orders_proto_goTypes = []any{
-	(Channel)(0),          // 0: shop.v1.Channel
-	(*RefundRequest)(nil), // 1: shop.v1.RefundRequest
-	(*Order)(nil),         // 2: shop.v1.Order
-	(*Reply)(nil),         // 3: shop.v1.Reply
-	nil,                   // 4: shop.v1.RefundRequest.LabelsEntry
-	nil,                   // 5: shop.v1.RefundRequest.PartsEntry
+	(*RefundRequest)(nil), // 0: shop.v1.RefundRequest
+	(*Order)(nil),         // 1: shop.v1.Order
+	(*Reply)(nil),         // 2: shop.v1.Reply
 }
 var file_grpcmw_internal_testpb_orders_proto_depIdxs = []int32{
-	2,  // 0: shop.v1.RefundRequest.order:type_name -> shop.v1.Order
-	4,  // 1: shop.v1.RefundRequest.labels:type_name -> shop.v1.RefundRequest.LabelsEntry
-	2,  // 2: shop.v1.RefundRequest.related:type_name -> shop.v1.Order
-	5,  // 3: shop.v1.RefundRequest.parts:type_name -> shop.v1.RefundRequest.PartsEntry
-	0,  // 4: shop.v1.Order.origin:type_name -> shop.v1.Channel
-	0,  // 5: shop.v1.Order.channel:type_name -> shop.v1.Channel
-	2,  // 6: shop.v1.Order.parent:type_name -> shop.v1.Order
-	2,  // 7: shop.v1.RefundRequest.PartsEntry.value:type_name -> shop.v1.Order
-	1,  // 8: shop.v1.Orders.Refund:input_type -> shop.v1.RefundRequest
-	1,  // 9: shop.v1.Orders.Quote:input_type -> shop.v1.RefundRequest
-	1,  // 10: shop.v1.Orders.Import:input_type -> shop.v1.RefundRequest
-	1,  // 11: shop.v1.Orders.Watch:input_type -> shop.v1.RefundRequest
-	1,  // 12: shop.v1.Orders.Negotiate:input_type -> shop.v1.RefundRequest
-	3,  // 13: shop.v1.Orders.Refund:output_type -> shop.v1.Reply
-	3,  // 14: shop.v1.Orders.Quote:output_type -> shop.v1.Reply
-	3,  // 15: shop.v1.Orders.Import:output_type -> shop.v1.Reply
-	3,  // 16: shop.v1.Orders.Watch:output_type -> shop.v1.Reply
-	3,  // 17: shop.v1.Orders.Negotiate:output_type -> shop.v1.Reply
-	13, // [13:18] is the sub-list for method output_type
-	8,  // [8:13] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	1, // 0: shop.v1.RefundRequest.order:type_name -> shop.v1.Order
+	0, // 1: shop.v1.Orders.Refund:input_type -> shop.v1.RefundRequest
+	0, // 2: shop.v1.Orders.Watch:input_type -> shop.v1.RefundRequest
+	0, // 3: shop.v1.Orders.Negotiate:input_type -> shop.v1.RefundRequest
+	2, // 4: shop.v1.Orders.Refund:output_type -> shop.v1.Reply
+	2, // 5: shop.v1.Orders.Watch:output_type -> shop.v1.Reply
+	2, // 6: shop.v1.Orders.Negotiate:output_type -> shop.v1.Reply
+	4, // [4:7] is the sub-list for method output_type
+	1, // [1:4] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_grpcmw_internal_testpb_orders_proto_init() }
@@ -531,24 +231,18 @@ func file_grpcmw_internal_testpb_orders_proto_init() {
 	if File_grpcmw_internal_testpb_orders_proto != nil {
 		return
 	}
-	file_grpcmw_internal_testpb_orders_proto_msgTypes[0].OneofWrappers = []any{
-		(*RefundRequest_Email)(nil),
-		(*RefundRequest_Account)(nil),
-	}
-	file_grpcmw_internal_testpb_orders_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_grpcmw_internal_testpb_orders_proto_rawDesc), len(file_grpcmw_internal_testpb_orders_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   5,
+			NumEnums:      0,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_grpcmw_internal_testpb_orders_proto_goTypes,
 		DependencyIndexes: file_grpcmw_internal_testpb_orders_proto_depIdxs,
-		EnumInfos:         file_grpcmw_internal_testpb_orders_proto_enumTypes,
 		MessageInfos:      file_grpcmw_internal_testpb_orders_proto_msgTypes,
 	}.Build()
 	File_grpcmw_internal_testpb_orders_proto = out.File

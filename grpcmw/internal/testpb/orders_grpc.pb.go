@@ -23,8 +23,6 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Orders_Refund_FullMethodName    = "/shop.v1.Orders/Refund"
-	Orders_Quote_FullMethodName     = "/shop.v1.Orders/Quote"
-	Orders_Import_FullMethodName    = "/shop.v1.Orders/Import"
 	Orders_Watch_FullMethodName     = "/shop.v1.Orders/Watch"
 	Orders_Negotiate_FullMethodName = "/shop.v1.Orders/Negotiate"
 )
@@ -34,8 +32,6 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type OrdersClient interface {
 	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*Reply, error)
-	Quote(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*Reply, error)
-	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[RefundRequest, Reply], error)
 	Watch(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Reply], error)
 	Negotiate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RefundRequest, Reply], error)
 }
@@ -58,32 +54,9 @@ func (c *ordersClient) Refund(ctx context.Context, in *RefundRequest, opts ...gr
 	return out, nil
 }
 
-func (c *ordersClient) Quote(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*Reply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(Reply)
-	err := c.cc.Invoke(ctx, Orders_Quote_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *ordersClient) Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[RefundRequest, Reply], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[0], Orders_Import_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[RefundRequest, Reply]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_ImportClient = grpc.ClientStreamingClient[RefundRequest, Reply]
-
 func (c *ordersClient) Watch(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Reply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[1], Orders_Watch_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[0], Orders_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +75,7 @@ type Orders_WatchClient = grpc.ServerStreamingClient[Reply]
 
 func (c *ordersClient) Negotiate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RefundRequest, Reply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[2], Orders_Negotiate_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[1], Orders_Negotiate_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +91,6 @@ type Orders_NegotiateClient = grpc.BidiStreamingClient[RefundRequest, Reply]
 // for forward compatibility.
 type OrdersServer interface {
 	Refund(context.Context, *RefundRequest) (*Reply, error)
-	Quote(context.Context, *RefundRequest) (*Reply, error)
-	Import(grpc.ClientStreamingServer[RefundRequest, Reply]) error
 	Watch(*RefundRequest, grpc.ServerStreamingServer[Reply]) error
 	Negotiate(grpc.BidiStreamingServer[RefundRequest, Reply]) error
 	mustEmbedUnimplementedOrdersServer()
@@ -134,12 +105,6 @@ type UnimplementedOrdersServer struct{}
 
 func (UnimplementedOrdersServer) Refund(context.Context, *RefundRequest) (*Reply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Refund not implemented")
-}
-func (UnimplementedOrdersServer) Quote(context.Context, *RefundRequest) (*Reply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Quote not implemented")
-}
-func (UnimplementedOrdersServer) Import(grpc.ClientStreamingServer[RefundRequest, Reply]) error {
-	return status.Error(codes.Unimplemented, "method Import not implemented")
 }
 func (UnimplementedOrdersServer) Watch(*RefundRequest, grpc.ServerStreamingServer[Reply]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
@@ -186,31 +151,6 @@ func _Orders_Refund_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Orders_Quote_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RefundRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(OrdersServer).Quote(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Orders_Quote_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(OrdersServer).Quote(ctx, req.(*RefundRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Orders_Import_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(OrdersServer).Import(&grpc.GenericServerStream[RefundRequest, Reply]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_ImportServer = grpc.ClientStreamingServer[RefundRequest, Reply]
-
 func _Orders_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(RefundRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -240,17 +180,8 @@ var Orders_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Refund",
 			Handler:    _Orders_Refund_Handler,
 		},
-		{
-			MethodName: "Quote",
-			Handler:    _Orders_Quote_Handler,
-		},
 	},
 	Streams: []grpc.StreamDesc{
-		{
-			StreamName:    "Import",
-			Handler:       _Orders_Import_Handler,
-			ClientStreams: true,
-		},
 		{
 			StreamName:    "Watch",
 			Handler:       _Orders_Watch_Handler,
