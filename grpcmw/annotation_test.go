@@ -2,6 +2,7 @@ package grpcmw_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -13,39 +14,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-func TestAnnotationsAreReadOnlyOnRequest(t *testing.T) {
-	t.Parallel()
-	guard, err := grpcmw.New(locktest.Memory(t))
-	if err != nil || len(guard.Methods()) != 0 {
-		t.Errorf("locked: %q, %v", guard.Methods(), err)
-	}
-}
-
-func TestRuleOfTheServerStandsInPlaceOfAnAnnotation(t *testing.T) {
+func TestAnnotationsAreReadOnRequestAndAServersOwnRuleStandsInTheirPlace(t *testing.T) {
 	t.Parallel()
 	listed := grpcmw.WithMethod(refund, "mine:{order.id}")
 	byFunc := grpcmw.WithMethodFunc(refund, func(context.Context, *testpb.RefundRequest) (string, error) { return "mine:42", nil })
-	for name, opts := range map[string][]grpcmw.Option{
-		"listed before":        {listed, grpcmw.WithAnnotations()},
-		"listed behind":        {grpcmw.WithAnnotations(), listed},
-		"with a key function":  {grpcmw.WithAnnotations(), byFunc},
-		"nothing but the list": {listed},
-		"the annotation alone": {grpcmw.WithAnnotations()},
+	for name, row := range map[string]struct {
+		opts []grpcmw.Option
+		want string
+	}{
+		"listed before":        {[]grpcmw.Option{listed, grpcmw.WithAnnotations()}, "mine:42"},
+		"listed behind":        {[]grpcmw.Option{grpcmw.WithAnnotations(), listed}, "mine:42"},
+		"with a key function":  {[]grpcmw.Option{grpcmw.WithAnnotations(), byFunc}, "mine:42"},
+		"the annotation alone": {[]grpcmw.Option{grpcmw.WithAnnotations()}, "order:42"},
+		"not requested":        {nil, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			want := "mine:42"
-			if name == "the annotation alone" {
-				want = "order:42"
-			}
-			guard, err := grpcmw.New(locktest.Memory(t), opts...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got, err := lockedBy(t, guard, refund, rpctest.Order()); got != want {
-				t.Errorf("locked %q, %v", got, err)
-			}
-		})
+		guard, err := grpcmw.New(locktest.Memory(t), row.opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := lockedBy(t, guard, refund, rpctest.Order()); got != row.want || err != nil || slices.Contains(guard.Methods(), refund) != (got != "") {
+			t.Errorf("%s: locked %q, %v", name, got, err)
+		}
 	}
 }
 

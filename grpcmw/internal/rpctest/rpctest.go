@@ -126,12 +126,8 @@ func WantStatus(t testing.TB, err error, code codes.Code, reason string) {
 	if got := status.Code(err); got != code {
 		t.Errorf("code %s, want %s: %v", got, code, err)
 	}
-	info := detail[errdetails.ErrorInfo](err)
-	if info.GetReason() != reason {
-		t.Errorf("reason %q, want %q", info.GetReason(), reason)
-	}
-	if info != nil && info.GetDomain() != grpcmw.Domain {
-		t.Errorf("domain %q", info.GetDomain())
+	if got := grpcmw.ReasonOf(err); got != reason {
+		t.Errorf("reason %q, want %q", got, reason)
 	}
 }
 
