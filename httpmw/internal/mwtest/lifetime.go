@@ -5,31 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-
-	"github.com/holdfast-go/holdfast/core"
 )
 
 func testLifetime(t *testing.T, mount Mount) {
 	run(t, mount, map[string]func(*testing.T, Mount){
-		"TheHandlerRunsUnderTheLease":             underTheLease,
 		"SmallAnswersComeAfterTheRelease":         releasedBeforeTheAnswer,
 		"APanicPassesAfterTheRelease":             panics,
 		"ACallerThatLeavesFreesNothingUnderneath": callerLeaves,
 	})
-}
-
-func underTheLease(t *testing.T, mount Mount) {
-	var b *bench
-	b = start(t, mount, Setup{Handler: func(w http.ResponseWriter, r *http.Request) {
-		if b.free("order:42") {
-			t.Error("the name is free while the handler runs")
-		}
-		if lease, _ := core.FromContext(r.Context()); lease.Fence() == 0 {
-			t.Error("no fence in the context")
-		}
-		leaseName(w, r)
-	}})
-	b.passed(b.do("POST /orders/42", ""), "order:42")
 }
 
 func releasedBeforeTheAnswer(t *testing.T, mount Mount) {

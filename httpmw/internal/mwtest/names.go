@@ -1,16 +1,8 @@
 package mwtest
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/url"
 	"strings"
 	"testing"
-	"unicode/utf8"
-
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 )
 
 const (
@@ -64,51 +56,6 @@ func testNames(t *testing.T, mount Mount) {
 			b.passed(b.do(test.line, test.body, test.headers...), test.want)
 		})
 	}
-}
-
-// testHostile sends hostile values. What gets a lock gets one of the name that every adapter makes of what the handler reads.
-func testHostile(t *testing.T, mount Mount) {
-	for source, by := range map[string]struct {
-		line, body func(v string) string
-		read       func(r *http.Request, v string) string
-	}{
-		"{query:id|text}": {func(v string) string { return "POST /plain?id=" + url.QueryEscape(v) }, nil, func(r *http.Request, _ string) string { return r.URL.Query().Get("id") }},
-		"{id|text}":       {func(v string) string { return "POST /orders/" + everyByte(v) }, nil, func(_ *http.Request, v string) string { return v }},
-		"{body:id}":       {func(string) string { return "POST /plain" }, asJSONString, func(_ *http.Request, v string) string { return v }},
-	} {
-		var names hostile.Names
-		var value string
-		b := start(t, mount, Setup{Key: strings.Replace(hostile.Template, "{v}", source, 1), Handler: func(_ http.ResponseWriter, r *http.Request) {
-			x, _ := core.FromContext(r.Context())
-			names.Check(t, by.read(r, value), x.Name())
-		}})
-		for _, value = range hostile.Values() {
-			body := ""
-			if by.body != nil {
-				body = by.body(value)
-			}
-			if len(value) < 1<<20 && (by.body == nil || utf8.ValidString(value)) {
-				b.do(by.line(value), body, asJSON)
-			}
-		}
-		if ran := b.ran.Load(); ran < 30 {
-			t.Errorf("%s: only %d requests reached the handler", source, ran)
-		}
-	}
-}
-
-func asJSONString(v string) string {
-	text, _ := json.Marshal(v) // of a string: it never fails
-	return `{"id":` + string(text) + `}`
-}
-
-// everyByte leaves nothing for a client or a router to tidy up.
-func everyByte(s string) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		fmt.Fprintf(&b, "%%%02X", c)
-	}
-	return b.String()
 }
 
 func testBadRequests(t *testing.T, mount Mount) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v3"
@@ -26,16 +27,6 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
 	"github.com/holdfast-go/holdfast/httpmw/fibermw"
 	"github.com/holdfast-go/holdfast/httpmw/ginmw"
-)
-
-// The keys of the routes. Each is named by its route.
-const (
-	keyOfInt    = "order:{id|int}"
-	keyOfText   = "order:{id|text}"
-	keyOfQuery  = "order:{query:id|text}"
-	keyOfHeader = "order:{header:X-Order|text}"
-	keyOfBody   = "order:{body:id}"
-	keyOfBound  = "order:{OrderID}:{Account}"
 )
 
 // pay is what is bound.
@@ -71,6 +62,7 @@ type seen struct {
 	lock   string   // the name that is locked, "" if none is
 	raw    string   // a path parameter as the framework gives it
 	values []string // what the handler reads, as the documentation of the framework's adapter says
+	status int      // of the answer
 }
 
 func (s *seen) note(ctx context.Context, raw string, values ...string) {
@@ -83,6 +75,33 @@ func (s *seen) note(ctx context.Context, raw string, values ...string) {
 // framework serves a request, as bytes.
 type framework func(raw []byte) seen
 
+// readers are how the handlers of a framework, which get a C, read what a request says.
+type readers[C any] struct {
+	context       func(C) context.Context
+	param         func(C) (raw, value string)
+	query, header func(C) string
+	body          func(C, *doc)
+}
+
+// mount has the routes of a framework, each locked by its own key.
+func (r readers[C]) mount(last *seen, handle func(path, key string, handler func(C))) {
+	for path, read := range map[string]func(C) (raw, value string){
+		"/int/:id": r.param, "/text/:id": r.param,
+		"/query":  func(c C) (string, string) { return "", r.query(c) },
+		"/header": func(c C) (string, string) { return "", r.header(c) },
+		"/body": func(c C) (string, string) {
+			var d doc
+			r.body(c, &d)
+			return "", string(d.ID)
+		},
+	} {
+		handle(path, templates[strings.Split(path, "/")[1]], func(c C) {
+			raw, value := read(c)
+			last.note(r.context(c), raw, value)
+		})
+	}
+}
+
 // plain is a path parameter as Echo's documentation has it: as it was sent where the URL has a RawPath.
 func plain(u *url.URL, v string) string {
 	if unescaped, err := url.PathUnescape(v); err == nil && u.RawPath != "" {
@@ -91,14 +110,16 @@ func plain(u *url.URL, v string) string {
 	return v
 }
 
-func overnetHTTP(h http.Handler, last *seen) framework {
+func overNetHTTP(h http.Handler, last *seen) framework {
 	return func(raw []byte) seen {
 		*last = seen{}
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 		if err != nil {
-			return seen{}
+			return seen{status: http.StatusBadRequest}
 		}
-		h.ServeHTTP(httptest.NewRecorder(), r)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		last.status = w.Code
 		return *last
 	}
 }
@@ -106,26 +127,19 @@ func overnetHTTP(h http.Handler, last *seen) framework {
 func onNetHTTP(locks *core.Locker) framework {
 	var last seen
 	mux := http.NewServeMux()
-	lock := func(pattern, key string, read func(r *http.Request) (string, string)) {
-		mux.Handle(pattern, httpmw.Lock(locks, key)(override(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			raw, value := read(r)
-			last.note(r.Context(), raw, value)
-		}))))
-	}
-	param := func(r *http.Request) (string, string) { return r.PathValue("id"), r.PathValue("id") }
-	lock("/int/{id}", keyOfInt, param)
-	lock("/text/{id}", keyOfText, param)
-	lock("/query", keyOfQuery, func(r *http.Request) (string, string) { return "", r.URL.Query().Get("id") })
-	lock("/header", keyOfHeader, func(r *http.Request) (string, string) { return "", r.Header.Get("X-Order") })
-	lock("/body", keyOfBody, func(r *http.Request) (string, string) {
-		var d doc
-		_ = json.NewDecoder(r.Body).Decode(&d)
-		return "", string(d.ID)
+	readers[*http.Request]{
+		context: (*http.Request).Context,
+		param:   func(r *http.Request) (string, string) { return r.PathValue("id"), r.PathValue("id") },
+		query:   func(r *http.Request) string { return r.URL.Query().Get("id") },
+		header:  func(r *http.Request) string { return r.Header.Get("X-Order") },
+		body:    func(r *http.Request, d *doc) { _ = json.NewDecoder(r.Body).Decode(d) },
+	}.mount(&last, func(path, key string, handler func(*http.Request)) {
+		mux.Handle(strings.Replace(path, ":id", "{id}", 1), httpmw.Lock(locks, key)(override(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { handler(r) }))))
 	})
-	bound := httpmw.Bind(locks, keyOfBound, httpmw.JSON[pay], func(_ http.ResponseWriter, r *http.Request, req *pay) { last.note(r.Context(), "", req.values()...) })
+	bound := httpmw.Bind(locks, templates["bound"], httpmw.JSON[pay], func(_ http.ResponseWriter, r *http.Request, req *pay) { last.note(r.Context(), "", req.values()...) })
 	mux.Handle("/bound", bound)
 	mux.Handle("/bound/{id}", bound)
-	return overnetHTTP(mux, &last)
+	return overNetHTTP(mux, &last)
 }
 
 // override is what Echo's MethodOverride does.
@@ -138,119 +152,100 @@ func override(next http.Handler) http.Handler {
 	})
 }
 
+// echoContext is what the contexts of both versions of Echo can do.
+type echoContext interface {
+	Request() *http.Request
+	Param(name string) string
+	QueryParam(name string) string
+}
+
+func onEcho[C echoContext](body func(C, *doc)) readers[C] {
+	return readers[C]{
+		context: func(c C) context.Context { return c.Request().Context() },
+		param:   func(c C) (string, string) { return c.Param("id"), plain(c.Request().URL, c.Param("id")) },
+		query:   func(c C) string { return c.QueryParam("id") },
+		header:  func(c C) string { return c.Request().Header.Get("X-Order") },
+		body:    body,
+	}
+}
+
 func onEcho4(locks *core.Locker) framework {
 	var last seen
 	e := echo4.New()
 	e.Use(middleware4.MethodOverride())
-	lock := func(path, key string, read func(c echo4.Context) (string, string)) {
+	onEcho(func(c echo4.Context, d *doc) { _ = new(echo4.DefaultBinder).BindBody(c, d) }).mount(&last, func(path, key string, handler func(echo4.Context)) {
 		e.Any(path, func(c echo4.Context) error {
-			raw, value := read(c)
-			last.note(c.Request().Context(), raw, value)
+			handler(c)
 			return nil
 		}, echomw.Lock(locks, key))
-	}
-	param := func(c echo4.Context) (string, string) { return c.Param("id"), plain(c.Request().URL, c.Param("id")) }
-	lock("/int/:id", keyOfInt, param)
-	lock("/text/:id", keyOfText, param)
-	lock("/query", keyOfQuery, func(c echo4.Context) (string, string) { return "", c.QueryParam("id") })
-	lock("/header", keyOfHeader, func(c echo4.Context) (string, string) { return "", c.Request().Header.Get("X-Order") })
-	lock("/body", keyOfBody, func(c echo4.Context) (string, string) {
-		var d doc
-		_ = new(echo4.DefaultBinder).BindBody(c, &d)
-		return "", string(d.ID)
 	})
-	bound := echomw.Bind(locks, keyOfBound, func(c echo4.Context, req *pay) error {
+	bound := echomw.Bind(locks, templates["bound"], func(c echo4.Context, req *pay) error {
 		last.note(c.Request().Context(), "", req.values()...)
 		return nil
 	})
 	e.Any("/bound", bound)
 	e.Any("/bound/:id", bound)
-	return overnetHTTP(e, &last)
+	return overNetHTTP(e, &last)
 }
 
 func onEcho5(locks *core.Locker) framework {
 	var last seen
 	e := echo5.New()
 	e.Use(middleware5.MethodOverride())
-	lock := func(path, key string, read func(c *echo5.Context) (string, string)) {
+	onEcho(func(c *echo5.Context, d *doc) { _ = echo5.BindBody(c, d) }).mount(&last, func(path, key string, handler func(*echo5.Context)) {
 		e.Any(path, func(c *echo5.Context) error {
-			raw, value := read(c)
-			last.note(c.Request().Context(), raw, value)
+			handler(c)
 			return nil
 		}, echo5mw.Lock(locks, key))
-	}
-	param := func(c *echo5.Context) (string, string) { return c.Param("id"), plain(c.Request().URL, c.Param("id")) }
-	lock("/int/:id", keyOfInt, param)
-	lock("/text/:id", keyOfText, param)
-	lock("/query", keyOfQuery, func(c *echo5.Context) (string, string) { return "", c.QueryParam("id") })
-	lock("/header", keyOfHeader, func(c *echo5.Context) (string, string) { return "", c.Request().Header.Get("X-Order") })
-	lock("/body", keyOfBody, func(c *echo5.Context) (string, string) {
-		var d doc
-		_ = echo5.BindBody(c, &d)
-		return "", string(d.ID)
 	})
-	bound := echo5mw.Bind(locks, keyOfBound, func(c *echo5.Context, req *pay) error {
+	bound := echo5mw.Bind(locks, templates["bound"], func(c *echo5.Context, req *pay) error {
 		last.note(c.Request().Context(), "", req.values()...)
 		return nil
 	})
 	e.Any("/bound", bound)
 	e.Any("/bound/:id", bound)
-	return overnetHTTP(e, &last)
+	return overNetHTTP(e, &last)
 }
 
 func onGin(locks *core.Locker) framework {
 	var last seen
 	gin.SetMode(gin.ReleaseMode)
 	g := gin.New()
-	lock := func(path, key string, read func(c *gin.Context) (string, string)) {
-		g.Any(path, ginmw.Lock(locks, key), func(c *gin.Context) {
-			raw, value := read(c)
-			last.note(c.Request.Context(), raw, value)
-		})
-	}
-	param := func(c *gin.Context) (string, string) { return c.Param("id"), c.Param("id") }
-	lock("/int/:id", keyOfInt, param)
-	lock("/text/:id", keyOfText, param)
-	lock("/query", keyOfQuery, func(c *gin.Context) (string, string) { return "", c.Query("id") })
-	lock("/header", keyOfHeader, func(c *gin.Context) (string, string) { return "", c.GetHeader("X-Order") })
-	lock("/body", keyOfBody, func(c *gin.Context) (string, string) {
-		var d doc
-		_ = c.ShouldBindJSON(&d)
-		return "", string(d.ID)
-	})
-	bound := ginmw.Bind(locks, keyOfBound, func(c *gin.Context, req *pay) { last.note(c.Request.Context(), "", req.values()...) })
+	readers[*gin.Context]{
+		context: func(c *gin.Context) context.Context { return c.Request.Context() },
+		param:   func(c *gin.Context) (string, string) { return c.Param("id"), c.Param("id") },
+		query:   func(c *gin.Context) string { return c.Query("id") },
+		header:  func(c *gin.Context) string { return c.GetHeader("X-Order") },
+		body:    func(c *gin.Context, d *doc) { _ = c.ShouldBindJSON(d) },
+	}.mount(&last, func(path, key string, handler func(*gin.Context)) { g.Any(path, ginmw.Lock(locks, key), handler) })
+	bound := ginmw.Bind(locks, templates["bound"], func(c *gin.Context, req *pay) { last.note(c.Request.Context(), "", req.values()...) })
 	g.Any("/bound", bound)
 	g.Any("/bound/:id", bound)
-	return overnetHTTP(g, &last)
+	return overNetHTTP(g, &last)
 }
 
 func onFiber(locks *core.Locker) framework {
 	var last seen
 	app := fiber.New()
-	lock := func(path, key string, read func(c fiber.Ctx) (string, string)) {
+	readers[fiber.Ctx]{
+		context: func(c fiber.Ctx) context.Context { return c.Context() },
+		param: func(c fiber.Ctx) (string, string) {
+			v := c.Params("id")
+			if unescaped, err := url.PathUnescape(v); err == nil {
+				return v, unescaped
+			}
+			return v, v
+		},
+		query:  func(c fiber.Ctx) string { return c.Query("id") },
+		header: func(c fiber.Ctx) string { return c.Get("X-Order") },
+		body:   func(c fiber.Ctx, d *doc) { _ = c.Bind().Body(d) },
+	}.mount(&last, func(path, key string, handler func(fiber.Ctx)) {
 		app.All(path, fibermw.Lock(locks, key), func(c fiber.Ctx) error {
-			raw, value := read(c)
-			last.note(c.Context(), raw, value)
+			handler(c)
 			return nil
 		})
-	}
-	param := func(c fiber.Ctx) (string, string) {
-		v := c.Params("id")
-		if unescaped, err := url.PathUnescape(v); err == nil {
-			return v, unescaped
-		}
-		return v, v
-	}
-	lock("/int/:id", keyOfInt, param)
-	lock("/text/:id", keyOfText, param)
-	lock("/query", keyOfQuery, func(c fiber.Ctx) (string, string) { return "", c.Query("id") })
-	lock("/header", keyOfHeader, func(c fiber.Ctx) (string, string) { return "", c.Get("X-Order") })
-	lock("/body", keyOfBody, func(c fiber.Ctx) (string, string) {
-		var d doc
-		_ = c.Bind().Body(&d)
-		return "", string(d.ID)
 	})
-	bound := fibermw.Bind(locks, keyOfBound, func(c fiber.Ctx, req *pay) error {
+	bound := fibermw.Bind(locks, templates["bound"], func(c fiber.Ctx, req *pay) error {
 		last.note(c.Context(), "", req.values()...)
 		return nil
 	})
@@ -262,12 +257,13 @@ func onFiber(locks *core.Locker) framework {
 		var in fasthttp.RequestCtx
 		in.Init(&fasthttp.Request{}, &net.TCPAddr{}, nil)
 		if err := in.Request.Read(bufio.NewReader(bytes.NewReader(raw))); err != nil {
-			return seen{}
+			return seen{status: http.StatusBadRequest}
 		}
 		serve(&in)
-		last.raw = string([]byte(last.raw)) // a copy: Fiber reuses the memory
+		last.status = in.Response.StatusCode()
+		last.raw = strings.Clone(last.raw) // Fiber reuses the memory
 		for i, v := range last.values {
-			last.values[i] = string([]byte(v))
+			last.values[i] = strings.Clone(v)
 		}
 		return last
 	}

@@ -3,13 +3,16 @@ package httpnames_test
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -39,6 +42,12 @@ func newAll(tb testing.TB) *all {
 		},
 		locks: make(map[string]string), ran: make(map[string]int),
 	}
+}
+
+// templates are the keys of the routes, by the first part of their paths.
+var templates = map[string]string{
+	"int": "order:{id|int}", "text": "order:{id|text}", "query": "order:{query:id|text}", "header": "order:{header:X-Order|text}", "body": "order:{body:id}",
+	"bound": "order:{OrderID}:{Account}",
 }
 
 // What the handler reads is made into the name in another way than the middleware does it: by the key's values alone.
@@ -72,6 +81,9 @@ func (a *all) check(tb testing.TB, r request) {
 	route, _, _ = strings.Cut(route, "?")
 	for name, serve := range a.serve {
 		got := serve(raw)
+		if refused := got.status >= http.StatusMultipleChoices; refused == got.ran || got.status >= http.StatusInternalServerError {
+			tb.Errorf("%s, %+v: answered %d, and the handler ran: %t", name, r, got.status, got.ran)
+		}
 		if !got.ran {
 			continue
 		}
@@ -156,9 +168,26 @@ func random(rnd *rand.Rand) request {
 	return r
 }
 
+// everyByte leaves nothing for a client or a router to tidy up.
+func everyByte(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
+}
+
 func TestTheLockIsOfWhatTheHandlerReads(t *testing.T) {
 	t.Parallel()
 	a, rnd := newAll(t), rand.New(rand.NewPCG(*flagSeed, 0))
+	for _, value := range hostile.Values() {
+		if len(value) <= 1<<10 { // fasthttp reads no larger line
+			text, _ := json.Marshal(value) // of a string: it never fails
+			for _, target := range []string{"/text/" + everyByte(value), "/query?id=" + everyByte(value), "/body"} {
+				a.check(t, request{method: "POST", target: target, kind: types[0], body: `{"id":` + string(text) + `}`})
+			}
+		}
+	}
 	for i := 0; i < *flagRequests && !t.Failed(); i++ {
 		a.check(t, random(rnd))
 	}
