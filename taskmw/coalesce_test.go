@@ -2,7 +2,6 @@ package taskmw_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 
 	"github.com/hibiken/asynq"
@@ -16,37 +15,28 @@ func TestCoalesceEndsDuplicatesOnManyServersInExactlyOneRunMore(t *testing.T) {
 	const duplicates = 30
 	q := newQueue(t)
 	var r exclusive
-	var ended atomic.Int32
-	began, finish, unrun := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	handler := func(context.Context, *asynq.Task) error {
-		defer r.enter(t)()
-		if r.runs.Load() == 1 {
-			close(began)
-			<-finish
-		}
-		return nil
-	}
-	count := func(next asynq.Handler) asynq.Handler {
-		return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
-			err := next.ProcessTask(ctx, task)
-			if err != nil {
-				t.Errorf("conflict: %v", err)
-			}
-			if ended.Add(1) == duplicates-1 {
-				close(unrun)
-			}
-			return err
-		})
-	}
+	began, finish := make(chan struct{}), make(chan struct{})
+	record, ended := recorder()
 	for range 3 {
-		q.serve(t, q.quick(), muxOf(handler, count, middleware(t, locktest.Locker(t, q.store()), rule(taskmw.Coalesce, 0))))
+		q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
+			defer r.enter(t)()
+			if r.runs.Load() == 1 {
+				close(began)
+				<-finish
+			}
+			return nil
+		}, record, ship(t, locktest.Locker(t, q.store()), taskmw.Coalesce)))
 	}
 	ids := []string{q.enqueue(t, shipTask())}
 	<-began
 	for range duplicates {
 		ids = append(ids, q.enqueue(t, shipTask(), asynq.MaxRetry(0)))
 	}
-	<-unrun // all but the one that waits
+	for range duplicates - 1 { // all but the one that waits
+		if err := (<-ended).err; err != nil {
+			t.Errorf("conflict: %v", err)
+		}
+	}
 	if n := r.runs.Load(); n != 1 {
 		t.Errorf("%d runs while the first one runs", n)
 	}

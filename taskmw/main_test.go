@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,13 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-func TestMain(m *testing.M) {
-	if spec := os.Getenv(workerEnv); spec != "" {
-		work(spec)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hold takes a name as another process would, until release is called or the test ends.
 func hold(tb testing.TB, d driver.Driver, name string) (release func()) {
@@ -74,7 +67,11 @@ func shipTask() *asynq.Task { return asynq.NewTask("order:ship", []byte(`{"order
 // ship is the middleware with one rule, for shipTask.
 func ship(tb testing.TB, l *core.Locker, action taskmw.Action, opts ...core.Option) asynq.MiddlewareFunc {
 	tb.Helper()
-	return middleware(tb, l, taskmw.WithType("order:ship", "order:{order_id}", opts...).OnConflict(action))
+	return middleware(tb, l, shipRule(action, opts...))
+}
+
+func shipRule(action taskmw.Action, opts ...core.Option) taskmw.Rule {
+	return taskmw.WithType("order:ship", "order:{order_id}", opts...).OnConflict(action)
 }
 
 // middleware logs nothing, and has a task in conflict tried again at once.

@@ -20,7 +20,6 @@ var shared servers.SharedRedis
 // queue is a test's asynq queue on a real Redis, which keeps its locks too.
 type queue struct {
 	name    string
-	addr    string // of the Redis
 	rdb     redis.UniversalClient
 	prefix  string // of its locks
 	client  *asynq.Client
@@ -30,21 +29,8 @@ type queue struct {
 func newQueue(t *testing.T) *queue {
 	t.Helper()
 	share := shared.Use(t)
-	rdb := dial(t, share.Addr)
-	return &queue{
-		name:    strings.TrimSuffix(share.Prefix, ":"),
-		addr:    share.Addr,
-		rdb:     rdb,
-		prefix:  share.Prefix,
-		client:  asynq.NewClientFromRedisClient(rdb),
-		inspect: asynq.NewInspectorFromRedisClient(rdb),
-	}
-}
-
-func dial(t *testing.T, addr string) *redis.Client {
-	t.Helper()
 	rdb := redis.NewClient(&redis.Options{
-		Addr:                     addr,
+		Addr:                     share.Addr,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	t.Cleanup(func() {
@@ -52,7 +38,13 @@ func dial(t *testing.T, addr string) *redis.Client {
 			t.Errorf("closing the client: %v", err)
 		}
 	})
-	return rdb
+	return &queue{
+		name:    strings.TrimSuffix(share.Prefix, ":"),
+		rdb:     rdb,
+		prefix:  share.Prefix,
+		client:  asynq.NewClientFromRedisClient(rdb),
+		inspect: asynq.NewInspectorFromRedisClient(rdb),
+	}
 }
 
 // store returns a backend such as every process of a fleet makes for itself.
@@ -60,9 +52,8 @@ func (q *queue) store() *redislock.Store { return redislock.New(q.rdb, redislock
 
 // run is one call of the middleware and what it came to.
 type run struct {
-	ctx   context.Context
-	err   error
-	ended error // what ctx said as the middleware returned; asynq cancels it right after
+	ctx context.Context
+	err error
 }
 
 // recorder is a middleware that tells what each task came to, for the one that it wraps.
@@ -71,7 +62,7 @@ func recorder() (asynq.MiddlewareFunc, <-chan run) {
 	return func(next asynq.Handler) asynq.Handler {
 		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			err := next.ProcessTask(ctx, t)
-			runs <- run{ctx, err, ctx.Err()}
+			runs <- run{ctx, err}
 			return err
 		})
 	}, runs
@@ -94,11 +85,6 @@ func (q *queue) quick() asynq.Config {
 func (q *queue) serve(t *testing.T, cfg asynq.Config, h asynq.Handler) *asynq.Server {
 	t.Helper()
 	taskmw.Configure(&cfg)
-	return q.serveAsIs(t, cfg, h)
-}
-
-func (q *queue) serveAsIs(t *testing.T, cfg asynq.Config, h asynq.Handler) *asynq.Server {
-	t.Helper()
 	srv := asynq.NewServerFromRedisClient(q.rdb, cfg)
 	if err := srv.Start(h); err != nil {
 		t.Fatal(err)

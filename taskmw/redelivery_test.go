@@ -13,29 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-// deaf is a handler whose first run ignores its context and ends when finish is closed.
-type deaf struct {
-	exclusive
-	started, finish, ended chan struct{}
-}
-
-func newDeaf() *deaf {
-	return &deaf{started: make(chan struct{}), finish: make(chan struct{}), ended: make(chan struct{})}
-}
-
-func (d *deaf) handler(t *testing.T) asynq.HandlerFunc {
-	t.Helper()
-	return func(context.Context, *asynq.Task) error {
-		defer d.enter(t)()
-		if d.runs.Load() == 1 {
-			defer close(d.ended)
-			close(d.started)
-			<-d.finish
-		}
-		return nil
-	}
-}
-
 // asynq gives up a run that goes on, and delivers its task again: after a shutdown that does not wait for it, after its
 // timeout.
 func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
@@ -47,12 +24,23 @@ func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 		for _, dedup := range []time.Duration{0, time.Hour} {
 			t.Run(why+" "+dedup.String(), func(t *testing.T) {
 				t.Parallel()
-				q, d := newQueue(t), newDeaf()
+				q := newQueue(t)
+				var only exclusive
+				started, finish, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				deaf := func(context.Context, *asynq.Task) error { // the first run does not listen to its context
+					defer only.enter(t)()
+					if only.runs.Load() == 1 {
+						defer close(ended)
+						close(started)
+						<-finish
+					}
+					return nil
+				}
 				record, runs := recorder()
 				serve := func() *asynq.Server {
 					cfg := q.quick()
 					cfg.ShutdownTimeout = 10 * time.Millisecond
-					return q.serve(t, cfg, muxOf(d.handler(t), record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry, core.WithDedup(dedup))))
+					return q.serve(t, cfg, muxOf(deaf, record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry, core.WithDedup(dedup))))
 				}
 				first := serve()
 				opts := []asynq.Option{asynq.MaxRetry(3)}
@@ -60,7 +48,7 @@ func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 					opts = append(opts, asynq.Timeout(time.Second))
 				}
 				id := q.enqueue(t, shipTask(), opts...)
-				<-d.started
+				<-started
 				giveUp(first)
 				serve()
 				for range 2 { // the first run tells nothing: it goes on
@@ -69,10 +57,10 @@ func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 						t.Errorf("delivered again while it runs: task %s, %v", again, r.err)
 					}
 				}
-				close(d.finish)
-				<-d.ended
+				close(finish)
+				<-ended
 				q.await(t, id, asynq.TaskStateCompleted)
-				if n := d.runs.Load(); (n == 1) != (dedup > 0) || n > 2 {
+				if n := only.runs.Load(); (n == 1) != (dedup > 0) || n > 2 {
 					t.Errorf("%d runs", n)
 				}
 			})
