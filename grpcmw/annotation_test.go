@@ -29,9 +29,7 @@ func TestAnnotationsAreReadOnRequestAndAServersOwnRuleStandsInTheirPlace(t *test
 		"not requested":        {nil, ""},
 	} {
 		guard, err := grpcmw.New(locktest.Memory(t), row.opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		if got, err := lockedBy(t, guard, refund, rpctest.Order()); got != row.want || err != nil || slices.Contains(guard.Methods(), refund) != (got != "") {
 			t.Errorf("%s: locked %q, %v", name, got, err)
 		}

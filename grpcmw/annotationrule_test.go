@@ -33,9 +33,7 @@ func annotatedGuard(t *testing.T, d driver.Driver, r *holdfastpb.LockRule, defau
 	t.Helper()
 	files := annotated(t, r)
 	guard, err := grpcmw.NewFrom(files, locktest.Locker(t, d), grpcmw.WithAnnotations(defaults...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return func(ctx context.Context, handler grpc.UnaryHandler) error {
 		_, err := guard.Unary()(ctx, thing(t, files, "id: 42"), &grpc.UnaryServerInfo{FullMethod: touch}, handler)
 		return err
@@ -71,9 +69,7 @@ func TestAnAnnotationIsItsOptions(t *testing.T) {
 			row.rule.Key = "thing:{id}"
 			claim := func(do func(driver.Driver) error) driver.Claim {
 				store := locktest.NewBackend()
-				if err := do(store); err != nil {
-					t.Fatal(err)
-				}
+				locktest.OK(t, do(store))
 				c := <-store.Granted
 				c.Token, c.Label, c.Heard, c.Fences = "", "", nil, 0
 				return c
@@ -200,16 +196,10 @@ func unknown(raw []byte, more ...byte) *descriptorpb.MethodOptions {
 func TestAnnotationInAnyFormLocks(t *testing.T) {
 	t.Parallel()
 	raw, err := proto.Marshal(lockedAs(&holdfastpb.LockRule{Key: "thing:{id}"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	dynamic, types := new(descriptorpb.MethodOptions), new(protoregistry.Types)
-	if err := types.RegisterExtension(dynamicpb.NewExtensionType(holdfastpb.E_Lock.TypeDescriptor().Descriptor())); err != nil {
-		t.Fatal(err)
-	}
-	if err := (proto.UnmarshalOptions{Resolver: types}).Unmarshal(raw, dynamic); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, types.RegisterExtension(dynamicpb.NewExtensionType(holdfastpb.E_Lock.TypeDescriptor().Descriptor())))
+	locktest.OK(t, (proto.UnmarshalOptions{Resolver: types}).Unmarshal(raw, dynamic))
 	for name, opts := range map[string]*descriptorpb.MethodOptions{
 		"not decoded": unknown(raw), "decoded as a dynamic message": dynamic,
 	} {
@@ -229,9 +219,7 @@ func TestAnAnnotationSaysWhatBecomesOfAnOutage(t *testing.T) {
 	store := memlock.New()
 	store.SetDown(true)
 	call := annotatedGuard(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_LOCAL_ONLY})
-	if err := call(t.Context(), nothing); err != nil {
-		t.Error(err)
-	}
+	locktest.OK(t, call(t.Context(), nothing))
 	closed := annotatedGuard(t, fallback.New(store), &holdfastpb.LockRule{Key: "thing:{id}", OnUnavailable: holdfastpb.LockRule_FAIL_CLOSED},
 		core.OnUnavailable(core.LocalOnly))
 	rpctest.WantStatus(t, closed(t.Context(), nothing), codes.Unavailable, grpcmw.ReasonUnavailable)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,9 +46,7 @@ func (s *shop) Negotiate(ss grpc.BidiStreamingServer[testpb.RefundRequest, testp
 func start(t testing.TB, s *shop, opts ...grpc.ServerOption) (*grpc.Server, string) {
 	t.Helper()
 	lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	srv := grpc.NewServer(append([]grpc.ServerOption{grpc.WaitForHandlers(true)}, opts...)...)
 	testpb.RegisterOrdersServer(srv, s)
 	served := make(chan error, 1)
@@ -64,9 +63,7 @@ func start(t testing.TB, s *shop, opts ...grpc.ServerOption) (*grpc.Server, stri
 func dial(t testing.TB, addr string, opts ...grpc.DialOption) testpb.OrdersClient {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return testpb.NewOrdersClient(conn)
 }

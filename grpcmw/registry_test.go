@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // things is a file with a service that has no methods yet, and a message that has no fields.
@@ -49,15 +50,11 @@ var thingFields = []string{
 func private(t testing.TB, methods map[string]*descriptorpb.MethodOptions) *protoregistry.Files {
 	t.Helper()
 	described := new(descriptorpb.FileDescriptorProto)
-	if err := prototext.Unmarshal([]byte(things), described); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, prototext.Unmarshal([]byte(things), described))
 	message, service := described.GetMessageType()[0], described.GetService()[0]
 	for i, text := range thingFields {
 		f := new(descriptorpb.FieldDescriptorProto)
-		if err := prototext.Unmarshal([]byte(text), f); err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, prototext.Unmarshal([]byte(text), f))
 		f.Number, f.Label = new(int32(i+1)), cmp.Or(f.Label, descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum())
 		message.Field = append(message.Field, f)
 	}
@@ -67,13 +64,9 @@ func private(t testing.TB, methods map[string]*descriptorpb.MethodOptions) *prot
 		})
 	}
 	file, err := protodesc.NewFile(described, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	files := new(protoregistry.Files)
-	if err := files.RegisterFile(file); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, files.RegisterFile(file))
 	return files
 }
 
@@ -98,12 +91,8 @@ func lockedAs(r *holdfastpb.LockRule) *descriptorpb.MethodOptions {
 func thing(t testing.TB, files *protoregistry.Files, text string) proto.Message {
 	t.Helper()
 	d, err := files.FindDescriptorByName("private.v1.Thing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	m := dynamicpb.NewMessage(d.(protoreflect.MessageDescriptor))
-	if err := prototext.Unmarshal([]byte(text), m); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, prototext.Unmarshal([]byte(text), m))
 	return m
 }

@@ -35,17 +35,13 @@ func open(t *testing.T, client testpb.OrdersClient) negotiateClient {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	t.Cleanup(cancel)
 	ss, err := client.Negotiate(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return ss
 }
 
 func send(t *testing.T, ss negotiateClient, req *testpb.RefundRequest) {
 	t.Helper()
-	if err := ss.Send(req); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, ss.Send(req))
 }
 
 // Its messages may name different things, and the handler would work on all of them under the lock of the first one.
@@ -77,9 +73,7 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant|text}"))...)
 	call := func(ctx context.Context) (metadata.MD, error) {
 		ss, err := client.Negotiate(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		_, err = ss.Recv()
 		return ss.Trailer(), err
 	}
@@ -89,9 +83,8 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	trailer, err := call(ctx)
 	rpctest.WantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld)
 	release()
-	if _, err := call(ctx); err != nil {
-		t.Error(err)
-	}
+	_, err = call(ctx)
+	locktest.OK(t, err)
 	locktest.ComesFree(t, other, "tenant:acme")
 }
 
@@ -192,9 +185,7 @@ func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
 	t.Parallel()
 	linked := (&testpb.RefundRequest{}).ProtoReflect().Descriptor()
 	file, err := protodesc.NewFile(protodesc.ToFileDescriptorProto(linked.ParentFile()), protoregistry.GlobalFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	loaded := dynamicpb.NewMessage(file.Messages().ByName(linked.Name())) // the same schema, loaded at run time
 	middleware := grpcmw.StreamServerInterceptor(locktest.Memory(t), grpcmw.WithMethod(watch, rpctest.OrderKey))
 	below := &serverStream{ctx: t.Context()}

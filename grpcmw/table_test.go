@@ -203,9 +203,7 @@ func TestFieldsOfEveryKindNameTheLock(t *testing.T) {
 		"{alias}":            "%20%00é", // as it is
 	} {
 		guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithMethod(touch, key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		if name, err := lockedBy(t, guard, touch, full); err != nil || name != want {
 			t.Errorf("%s: locked %q, %v, want %q", key, name, err, want)
 		}

@@ -85,9 +85,7 @@ func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func TestAFlushThroughUnwrapIsSeen(t *testing.T) {
 	t.Parallel()
 	h := httpmw.Lock(locktest.Memory(t), "job:nightly", core.WithMaxHold(10*time.Millisecond))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := http.NewResponseController(w).Flush(); err != nil {
-			t.Error(err)
-		}
+		locktest.OK(t, http.NewResponseController(w).Flush())
 		<-r.Context().Done()
 	}))
 	w := httptest.NewRecorder()

@@ -25,9 +25,7 @@ func (q *queue) crash(t *testing.T, id string) {
 		p.ZAdd(t.Context(), key+"lease", redis.Z{Score: float64(time.Now().Add(-time.Hour).Unix()), Member: id})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 }
 
 func TestACrashedWorkersTaskIsRunAgainWithoutOverlapOrNotAtAllIfItWasDone(t *testing.T) {
@@ -42,9 +40,7 @@ func TestACrashedWorkersTaskIsRunAgainWithoutOverlapOrNotAtAllIfItWasDone(t *tes
 		}, 1},
 		"after its work": {func(t *testing.T, l *core.Locker, dedup ...core.Option) {
 			t.Helper()
-			if err := l.Do(t.Context(), "order:42", func(context.Context) error { return nil }, dedup...); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, l.Do(t.Context(), "order:42", func(context.Context) error { return nil }, dedup...))
 		}, 0},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -29,9 +29,7 @@ func (q *queue) handOver(t *testing.T, l *core.Locker, task *asynq.Task, opts ..
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return id
 }
 
@@ -127,17 +125,11 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 			t.Parallel()
 			store := memlock.New()
 			locks, err := locktest.Locker(t, store).With(test.defaults)
-			if err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, err)
 			request, err := locktest.Locker(t, store).TryAcquire(t.Context(), "order:42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, err)
 			handoff, err := request.Detach(t.Context(), keep)
-			if err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, err)
 			headers := map[string]string{taskmw.HandoffHeader: handoff.Encode()}
 			err = muxOf(mustNotRun(t), ship(t, locks, taskmw.Retry, test.rule)).
 				ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(test.payload), headers))

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var oddTexts = []string{
@@ -18,10 +18,7 @@ var oddTexts = []string{
 
 func TestOddTypesAndIDsMakeAcceptableDistinctLabels(t *testing.T) {
 	t.Parallel()
-	l, err := core.New(memlock.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := locktest.Memory(t)
 	seen := make(map[string][2]string)
 	for _, taskType := range oddTexts {
 		for _, id := range oddTexts {
@@ -37,8 +34,5 @@ func TestOddTypesAndIDsMakeAcceptableDistinctLabels(t *testing.T) {
 				t.Errorf("(%.20q, %.20q): what follows the last colon of %q is not the ID", taskType, id, s)
 			}
 		}
-	}
-	if err := l.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

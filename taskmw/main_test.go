@@ -79,9 +79,7 @@ func middleware(tb testing.TB, l *core.Locker, opts ...taskmw.Option) asynq.Midd
 	tb.Helper()
 	quick := []taskmw.Option{taskmw.WithLogger(slog.New(slog.DiscardHandler)), taskmw.WithConflictDelay(0)}
 	mw, err := taskmw.New(l, append(quick, opts...)...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	locktest.OK(tb, err)
 	return mw
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
@@ -86,9 +87,7 @@ func (q *queue) serve(t *testing.T, cfg asynq.Config, h asynq.Handler) *asynq.Se
 	t.Helper()
 	taskmw.Configure(&cfg)
 	srv := asynq.NewServerFromRedisClient(q.rdb, cfg)
-	if err := srv.Start(h); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, srv.Start(h))
 	t.Cleanup(srv.Shutdown)
 	return srv
 }
@@ -98,9 +97,7 @@ func (q *queue) enqueue(t *testing.T, task *asynq.Task, opts ...asynq.Option) (i
 	t.Helper()
 	opts = append(opts, asynq.Queue(q.name), asynq.Retention(time.Hour))
 	info, err := q.client.EnqueueContext(t.Context(), task, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return info.ID
 }
 

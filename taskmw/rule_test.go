@@ -29,9 +29,7 @@ func TestTheMostSpecificPatternWinsAndOthersPassThrough(t *testing.T) {
 		"order:":         "by-short-prefix",
 		"other:ship":     "",
 	} {
-		if err := mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, nil)); err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, nil)))
 		var got string
 		if len(store.Granted) > 0 {
 			got = (<-store.Granted).Name
@@ -103,9 +101,7 @@ func TestTheDedupScopeIsTheTaskType(t *testing.T) {
 		}, middleware(t, locktest.Memory(t),
 			taskmw.WithType("order:*", "order:{order_id}", opts...), taskmw.WithType("order:bill", "order:{order_id}", opts...)))
 		for _, taskType := range types {
-			if err := mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, shipTask().Payload())); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, shipTask().Payload())))
 		}
 		if got := strings.Join(ran, " "); got != want {
 			t.Errorf("ran %s, want %s", got, want)

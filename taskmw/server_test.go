@@ -131,9 +131,7 @@ func TestADrainingServerPutsTasksBack(t *testing.T) {
 			t.Parallel()
 			q := newQueue(t)
 			locks := locktest.Locker(t, q.store())
-			if err := locks.Drain(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, locks.Drain(t.Context()))
 			begun := make(chan struct{}, 100)
 			tell := func(next asynq.Handler) asynq.Handler {
 				return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {

@@ -93,9 +93,7 @@ func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 		}, nil, conflict, core.ErrHeld, ""},
 		"done": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
 			t.Helper()
-			if err := muxOf(succeed, ship(t, l, taskmw.Retry, core.WithDedup(time.Hour))).ProcessTask(taskContext(t), shipTask()); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, muxOf(succeed, ship(t, l, taskmw.Retry, core.WithDedup(time.Hour))).ProcessTask(taskContext(t), shipTask()))
 			return taskContext(t)
 		}, []core.Option{core.WithDedup(time.Hour)}, finished, nil, "its work is already done"},
 		"its context has ended": {func(t *testing.T, _ *memlock.Store, _ *core.Locker) context.Context {
@@ -107,9 +105,7 @@ func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 		"a rule that cannot work where it stands": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
 			t.Helper()
 			x, err := l.TryAcquire(taskContext(t), "order:42", core.WithShared())
-			if err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, err)
 			t.Cleanup(func() { _ = x.Release(context.Background()) })
 			return x.Context()
 		}, nil, archived, core.ErrInvalid, ""},

@@ -53,13 +53,9 @@ func texts(of ...string) *request {
 func newRule(t *testing.T, l *core.Locker, template string, opts ...core.Option) *adapter.Rule[*request] {
 	t.Helper()
 	k, err := adapter.NewKey(template, sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	r, err := adapter.NewRule(l, k, append([]core.Option{core.WithWait(0)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return r
 }
 
@@ -80,9 +76,7 @@ func TestAKeyMakesItsNamesOfTheValues(t *testing.T) {
 		{"jobs:nightly", texts(), "jobs:nightly"},
 	} {
 		k, err := adapter.NewKey(row.template, sources)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		if names, err := k.Names(t.Context(), row.request); err != nil || strings.Join(names, " ") != row.want || k.String() != row.template {
 			t.Errorf("%s: %q, %v", row.template, names, err)
 		}
@@ -159,16 +153,12 @@ func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
 		{adapter.Held, nil, func(t *testing.T, s setup) {
 			t.Helper()
 			x, err := s.other.TryAcquire(t.Context(), "order:42")
-			if err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, err)
 			t.Cleanup(func() { _ = x.Release(context.WithoutCancel(t.Context())) })
 		}, nil, core.ErrHeld, true},
 		{adapter.Duplicate, nil, func(t *testing.T, s setup) {
 			t.Helper()
-			if err := s.other.Do(t.Context(), "order:42", nothing, core.WithDedup(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, s.other.Do(t.Context(), "order:42", nothing, core.WithDedup(time.Hour)))
 		}, []core.Option{core.WithDedup(time.Hour)}, core.ErrDuplicate, false},
 		{adapter.BadKey, texts(), nil, nil, key.ErrMissing, false},
 		{adapter.BadKey, texts("id", "1", "id", "01"), nil, nil, key.ErrAmbiguous, false},
@@ -176,15 +166,11 @@ func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
 		{adapter.Unavailable, nil, func(_ *testing.T, s setup) { s.store.SetDown(true) }, nil, core.ErrUnavailable, true},
 		{adapter.Stopping, nil, func(t *testing.T, s setup) {
 			t.Helper()
-			if err := s.locks.Drain(t.Context()); err != nil {
-				t.Error(err)
-			}
+			locktest.OK(t, s.locks.Drain(t.Context()))
 		}, nil, core.ErrDraining, true},
 		{adapter.Stopping, nil, func(t *testing.T, s setup) {
 			t.Helper()
-			if err := s.locks.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			locktest.OK(t, s.locks.Close(t.Context()))
 		}, nil, core.ErrClosed, true},
 		{adapter.Ended, nil, func(_ *testing.T, s setup) { s.cancel() }, nil, context.Canceled, false},
 	} {
@@ -297,13 +283,9 @@ func TestAFunctionsNameIsCheckedAndItsErrorKept(t *testing.T) {
 		{"order:42", core.ErrHeld, adapter.BadKey, core.ErrHeld},
 	} {
 		k, err := adapter.KeyFunc("own", func(context.Context, *request) (string, error) { return row.name, row.err })
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		rule, err := adapter.NewRule(locktest.Memory(t), k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		if out := rule.Run(t.Context(), texts(), nothing); out.Reason != row.reason || !errors.Is(out.Err, row.is) {
 			t.Errorf("%q, %v: %+v", row.name, row.err, out)
 		}
@@ -338,13 +320,9 @@ func TestHostileValuesGetLocksOfTheirOwnNames(t *testing.T) {
 	}
 	for _, source := range []string{"{v}", "{text:v|text}", "{known:v}"} {
 		k, err := adapter.NewKey(strings.Replace(hostile.Template, "{v}", source, 1), document.Source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		rule, err := adapter.NewRule(locktest.Memory(t), k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		var names hostile.Names
 		for what, value := range hostile.Values() {
 			if source == "{v}" && !utf8.ValidString(value) {
@@ -381,13 +359,9 @@ func TestRulesHaveANameEachAndDedupOfTheirOwn(t *testing.T) {
 		t.Error(err)
 	}
 	rules, err := adapter.NewRules[*request](locktest.Memory(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	by := func(context.Context, *request) (string, error) { return "order:42", nil }
-	if err := errors.Join(rules.Add("pay", "order:{field}", sources, core.WithDedup(time.Hour)), rules.AddFunc("ship", by, core.WithDedup(time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, errors.Join(rules.Add("pay", "order:{field}", sources, core.WithDedup(time.Hour)), rules.AddFunc("ship", by, core.WithDedup(time.Hour))))
 	for _, name := range []string{"pay", " "} {
 		if err := rules.AddFunc(name, by); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%q: %v", name, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
 	"github.com/holdfast-go/holdfast/core/key"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 type id [2]byte
@@ -99,9 +100,7 @@ func TestFieldsThatNameNoLockAreRefusedAtTheStart(t *testing.T) {
 		}
 	}
 	k, err := adapter.NewKey("{Key}", adapter.Fields[order]())
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	if _, err := k.Names(t.Context(), &order{Key: id{0xff}}); !errors.Is(err, core.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}

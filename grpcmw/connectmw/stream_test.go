@@ -33,9 +33,7 @@ func TestALostStreamEnds(t *testing.T) {
 		return s.Send(&reply{Text: "late"})
 	}, connectmw.WithLocks(locks, grpcmw.WithMethod(negotiate, "nightly", core.WithMaxHold(10*time.Millisecond))))
 	s := client(serve(t, negotiate, h), negotiate).CallBidiStream(t.Context())
-	if err := s.Send(order(42).Msg); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, s.Send(order(42).Msg))
 	_ = s.CloseRequest()
 	_, err := s.Receive()
 	if is, _ := reason(t, err); connect.CodeOf(err) != connect.CodeAborted || is != grpcmw.ReasonLost || errors.Is(err, io.EOF) {

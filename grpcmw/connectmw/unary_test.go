@@ -34,9 +34,7 @@ func reason(t *testing.T, err error) (is string, retry time.Duration) {
 	}
 	for _, d := range e.Details() {
 		m, err := d.Value()
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		switch m := m.(type) {
 		case *errdetails.ErrorInfo:
 			is = m.GetReason()
@@ -64,9 +62,7 @@ func TestTheTable(t *testing.T) {
 			pool := x509.NewCertPool()
 			pool.AddCert(srv.Certificate())
 			conn, err := grpc.NewClient(srv.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, "example.com")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
 			return testpb.NewOrdersClient(conn)
 		},
@@ -126,9 +122,7 @@ func TestARefusalOfTheSecondOfTwoInterceptorsStaysOne(t *testing.T) {
 		repeatable(t, err)
 		h := connect.NewServerStreamHandler(watch, func(context.Context, *connect.Request[request], *connect.ServerStream[reply]) error { return nil }, two)
 		s, err := client(serve(t, watch, h), watch).CallServerStream(t.Context(), order(42))
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		s.Receive()
 		repeatable(t, s.Err())
 		_ = s.Close()
@@ -150,14 +144,10 @@ func TestMethodsWithoutARuleAndClientsAreNotLocked(t *testing.T) {
 	locks, other := locktest.Two(t)
 	locktest.Hold(t, other, "order:42")
 	i, err := connectmw.NewInterceptor(locks, grpcmw.WithMethod(watch, "order:{order.id}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	srv := serve(t, refund, connect.NewUnaryHandler(refund, leaseName, connect.WithInterceptors(i)))
 	onClient, err := connectmw.NewInterceptor(locks, byOrder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	res, err := client(srv, refund, connect.WithInterceptors(onClient)).CallUnary(t.Context(), order(42))
 	if err != nil || res.Msg.GetText() != "none" {
 		t.Errorf("%v, %v", res, err)

@@ -184,14 +184,10 @@ func asHTTP(c fiber.Ctx) *http.Request {
 func call(t *testing.T, app *fiber.App, target string) (status int, body string, header http.Header) {
 	t.Helper()
 	res, err := app.Test(httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return res.StatusCode, string(text), res.Header
 }
 
@@ -244,9 +240,7 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 		return c.SendString(strconv.FormatInt(n, 10))
 	})
 	lock, err := fibermw.New(fibermw.Config{Locker: locks, Key: "order:{body:id}", MaxBody: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	app.Post("/json", lock, func(c fiber.Ctx) error {
 		if c.Request().BodyStream() != nil || string(c.Body()) != `{"id":42}` {
 			t.Errorf("stream %v, body %q", c.Request().BodyStream(), c.Body())
@@ -254,15 +248,11 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 		return leaseName(c)
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
 	t.Cleanup(func() {
-		if err := errors.Join(app.Shutdown(), <-served); err != nil {
-			t.Error(err)
-		}
+		locktest.OK(t, errors.Join(app.Shutdown(), <-served))
 	})
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	large := strings.Repeat(" ", 1<<20)
@@ -280,14 +270,10 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 		{"/json", unsized{strings.NewReader(`{"id":42}`)}, 413, httpmw.TypeTooLarge},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+listener.Addr().String()+test.target, test.body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		res, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		text, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || res.StatusCode != test.status || !strings.Contains(string(text), test.text) {
@@ -315,9 +301,7 @@ func TestABodyThatIsDecodedForTheHandlerNamesNothing(t *testing.T) {
 			r.Header.Set("Content-Encoding", encoding)
 		}
 		res, err := app.Test(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		_ = res.Body.Close()
 		if res.StatusCode != status {
 			t.Errorf("%q: %d, want %d", encoding, res.StatusCode, status)
@@ -332,9 +316,7 @@ func TestAnInnerLocksErrorIsAnsweredByTheTable(t *testing.T) {
 	own := fmt.Errorf("%w: %w", fiber.ErrTooManyRequests, held)
 	for _, skipped := range []bool{false, true} {
 		lock, err := fibermw.New(fibermw.Config{Locker: locktest.Memory(t), Key: "order:{id|int}", Skipper: func(fiber.Ctx) bool { return skipped }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		app := fiber.New()
 		app.Post("/orders/:id", lock, func(c fiber.Ctx) error {
 			_ = c.SendString("partial")
@@ -355,9 +337,7 @@ func TestANameOutlivesItsRequest(t *testing.T) {
 		Locker:  locktest.Memory(t),
 		KeyFunc: func(c fiber.Ctx) (string, error) { return c.Params("id"), nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	app := fiber.New()
 	var leases []*core.Lease
 	app.Post("/:id", lock, func(c fiber.Ctx) error {

@@ -64,9 +64,7 @@ func newPayments(t *testing.T, handler http.HandlerFunc, change ...func(*idempot
 		f(&c)
 	}
 	mw, err := idempotency.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	p.h = mw(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.ran.Add(1)
 		handler(w, r)
@@ -386,9 +384,7 @@ func TestAnswersThatAreTooLargeOrFlushedAreDoneAll(t *testing.T) {
 		},
 		"flushed": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat("x", 60))
-			if err := http.NewResponseController(w).Flush(); err != nil {
-				t.Error(err)
-			}
+			locktest.OK(t, http.NewResponseController(w).Flush())
 			_, _ = io.WriteString(w, strings.Repeat("y", 60))
 		},
 		"with trailers": func(w http.ResponseWriter, _ *http.Request) {

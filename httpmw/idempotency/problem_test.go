@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/idempotency"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,9 +40,7 @@ func every(t *testing.T) []*httpmw.Problem {
 func TestDocsOfProblemsSayWhatIsAnswered(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operate/problem-types.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	known := make(map[string]bool)
 	for _, p := range every(t) {
 		id, ours := strings.CutPrefix(p.Type, "https://holdfast-go.github.io/problems/")

@@ -101,9 +101,7 @@ func (q Queue) mount(t *testing.T, l *core.Locker, template string, opts ...core
 		rules = []Rule{{Kind: q.Kind + "Other", Key: orderKey}}
 	}
 	run, err := q.New(t, l, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return run
 }
 
@@ -256,9 +254,7 @@ func functions(t *testing.T, q Queue) {
 		{"order:42", nil, ""}, {"", ErrBroken, ""}, {"", core.ErrInvalid, BadKey}, {"", nil, BadKey}, {"order 42", nil, BadKey}, {strings.Repeat("x", 201), nil, BadKey},
 	} {
 		run, err := q.New(t, locktest.Memory(t), Rule{Kind: q.Kind, Func: func(context.Context) (string, error) { return c.name, c.err }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		ran := false
 		err = run(args, func(ctx context.Context) error {
 			x, _ := core.FromContext(ctx)

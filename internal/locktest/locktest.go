@@ -13,13 +13,19 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
+// OK stops the test at an error.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Locker returns a Locker that is closed with the test.
 func Locker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	l, err := core.New(d, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	OK(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -47,9 +53,7 @@ func Two(t testing.TB) (locks, other *core.Locker) {
 func Hold(t testing.TB, l *core.Locker, name string, opts ...core.Option) (release func()) {
 	t.Helper()
 	x, err := l.TryAcquire(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	OK(t, err)
 	release = func() { _ = x.Release(context.Background()) }
 	t.Cleanup(release)
 	return release

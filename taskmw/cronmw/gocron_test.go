@@ -20,31 +20,23 @@ type outcomes chan error
 func schedule(t *testing.T, locker gocron.Locker, job func(), told outcomes) {
 	t.Helper()
 	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	t.Cleanup(func() {
-		if err := s.Shutdown(); err != nil {
-			t.Error(err)
-		}
+		locktest.OK(t, s.Shutdown())
 	})
 	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(job), gocron.WithName("report"),
 		gocron.WithEventListeners(
 			gocron.AfterJobRuns(func(uuid.UUID, string) { told <- nil }),
 			gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { told <- err }),
 		))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	s.Start()
 }
 
 func gocronLocker(t *testing.T, locks *core.Locker, key string, opts ...core.Option) *cronmw.Locker {
 	t.Helper()
 	locker, err := cronmw.NewLocker(locks, key, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return locker
 }
 
@@ -76,16 +68,12 @@ func TestAGocronLockerRefusesDedup(t *testing.T) {
 func TestAGocronRunLeavesNoMarker(t *testing.T) {
 	t.Parallel()
 	locks, err := locktest.Memory(t).With(core.WithDedup(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	locker := gocronLocker(t, locks, "cron:{job}")
 	for range 2 {
 		told := make(outcomes, 1)
 		schedule(t, locker, func() {}, told)
-		if err := <-told; err != nil {
-			t.Error(err)
-		}
+		locktest.OK(t, <-told)
 		locktest.ComesFree(t, locks, "cron:report") // gocron tells of a run before it unlocks
 	}
 }

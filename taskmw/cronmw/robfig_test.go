@@ -89,9 +89,7 @@ func TestWhatBecomesOfAJobIsLogged(t *testing.T) {
 		var log lines
 		locks := locktest.Memory(t)
 		if c.drain {
-			if err := locks.Drain(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, locks.Drain(t.Context()))
 		}
 		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMaxHold(10*time.Millisecond))(c.job).Run()
 		log.has(t, map[bool]string{true: "error run", false: "error not run"}[c.ran], says)

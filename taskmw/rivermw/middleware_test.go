@@ -73,9 +73,7 @@ func TestADuplicateIsCompletedAndLogged(t *testing.T) {
 		rivermw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	ran := 0
 	for range 2 {
-		if err := mw.Work(t.Context(), job(`{"order_id":42}`), func(context.Context) error { ran++; return nil }); err != nil {
-			t.Error(err)
-		}
+		locktest.OK(t, mw.Work(t.Context(), job(`{"order_id":42}`), func(context.Context) error { ran++; return nil }))
 	}
 	if ran != 1 {
 		t.Errorf("ran %d times", ran)

@@ -88,9 +88,7 @@ func TestTheTable(t *testing.T) {
 func TestAnActivitysErrorIsItsOwn(t *testing.T) {
 	t.Parallel()
 	run, err := mount(t, locktest.Memory(t), jobtest.Rule{Kind: "Ship", Key: "order:{order_id}"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	err = run(`{"order_id":42}`, func(context.Context) error {
 		return temporal.NewNonRetryableApplicationError("no stock", "NoStock", nil)
 	})

@@ -71,16 +71,12 @@ func TestTheTable(t *testing.T) {
 func newRouter(t *testing.T) (router *message.Router, run func()) {
 	t.Helper()
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return router, func() {
 		over := make(chan error, 1)
 		go func() { over <- router.Run(t.Context()) }()
 		t.Cleanup(func() {
-			if err := errors.Join(router.Close(), <-over); err != nil {
-				t.Error(err)
-			}
+			locktest.OK(t, errors.Join(router.Close(), <-over))
 		})
 		<-router.Running()
 	}
@@ -96,9 +92,7 @@ func newPubSub(t *testing.T) *gochannel.GoChannel {
 // publish sends a message about order 42.
 func publish(t *testing.T, pubsub *gochannel.GoChannel) {
 	t.Helper()
-	if err := pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))))
 }
 
 func TestDedupIsOfAHandler(t *testing.T) {

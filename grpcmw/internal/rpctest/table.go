@@ -43,22 +43,16 @@ func refusals(t *testing.T, f Framework) {
 		"unavailable": {unreachable, nothing, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "did not answer"},
 		"closed": {nil, func(t *testing.T, l *core.Locker) {
 			t.Helper()
-			if err := l.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, l.Close(t.Context()))
 		}, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
 		"draining": {nil, func(t *testing.T, l *core.Locker) {
 			t.Helper()
-			if err := l.Drain(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, l.Drain(t.Context()))
 		}, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
 		"done": {nil, func(t *testing.T, l *core.Locker) {
 			t.Helper()
 			err := l.Do(t.Context(), "order:42", func(context.Context) error { return nil }, append(dedup, core.WithLabel("host-secret"))...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			locktest.OK(t, err)
 		}, dedup, codes.AlreadyExists, grpcmw.ReasonDuplicate, "processed before"},
 	} {
 		for what, call := range Ways() {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func testLifetime(t *testing.T, mount Mount) {
@@ -73,9 +75,7 @@ func callerLeaves(t *testing.T, mount Mount) {
 	})
 	ctx, leave := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url+"/orders/42", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	go func() {
 		<-entered
 		leave()

@@ -150,9 +150,7 @@ func Call(t testing.TB, h http.Handler, method, target string, headers ...string
 func testRoutes(t *testing.T, mount Mount, routes []Route) {
 	for _, test := range routes {
 		h, err := mount(Setup{Locker: locktest.Memory(t), Key: test.Key, Route: test.Route, Handler: leaseName})
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		if w := Call(t, h, http.MethodPost, test.Path); w.Code != test.Status || w.Code == http.StatusOK && w.Body.String() != test.Name {
 			t.Errorf("%s of %s: %d %s, want %d %s", test.Key, test.Path, w.Code, w.Body, test.Status, test.Name)
 		}
@@ -200,9 +198,7 @@ func start(t *testing.T, mount Mount, s Setup) *bench {
 		handler(w, r)
 	}
 	h, err := mount(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	if s.Outer != nil {
 		h = s.Outer(h)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func testStream(t *testing.T, mount Mount) {
@@ -41,13 +43,9 @@ func flushed(t *testing.T, mount Mount) {
 			_, _ = io.WriteString(w, "second\n")
 		}})
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		res, err := b.srv.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		locktest.OK(t, err)
 		defer res.Body.Close()
 		if http2 != (res.ProtoMajor == 2) {
 			t.Errorf("served by %s", res.Proto)

@@ -94,9 +94,7 @@ func (v Version[C, H, M]) customErrorHandler(t *testing.T) {
 	}))
 	defer srv.Close()
 	res, err := srv.Client().Post(srv.URL+"/orders/42", "", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusConflict || !strings.HasSuffix(string(body), `not started."}`) {
