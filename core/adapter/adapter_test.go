@@ -61,6 +61,11 @@ func newRule(t *testing.T, l *core.Locker, template string, opts ...core.Option)
 
 func nothing(context.Context) error { return nil }
 
+func mustNotRun(t *testing.T) func(context.Context) error {
+	t.Helper()
+	return func(context.Context) error { t.Error("it ran"); return nil }
+}
+
 func TestAKeyMakesItsNamesOfTheValues(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -99,18 +104,15 @@ func TestAKeyThatCannotWorkIsRefusedAtTheStart(t *testing.T) {
 			t.Errorf("%q: %v, want %q", template, err, says)
 		}
 	}
-	if _, err := adapter.KeyFunc[*request]("x", nil); !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
-	}
-	if _, err := adapter.NewRule(locktest.Memory(t), adapter.Key[*request]{}); !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
-	}
 	k, _ := adapter.NewKey("order:{field}", sources)
-	if _, err := adapter.NewRule(nil, k); !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
-	}
-	if _, err := adapter.NewRule(locktest.Memory(t), k, core.WithTTL(1)); !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
+	_, noLocker := adapter.NewRule(nil, k)
+	_, badOption := adapter.NewRule(locktest.Memory(t), k, core.WithTTL(1))
+	_, noFunction := adapter.KeyFunc[*request]("x", nil)
+	_, noKey := adapter.NewRule(locktest.Memory(t), adapter.Key[*request]{})
+	for _, err := range []error{noLocker, badOption, noFunction, noKey} {
+		if !errors.Is(err, core.ErrInvalid) {
+			t.Error(err)
+		}
 	}
 }
 
@@ -136,84 +138,64 @@ func TestWorkRunsUnderItsNamesAndItsErrorIsUntouched(t *testing.T) {
 
 func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
 	t.Parallel()
-	type setup struct {
-		store        *memlock.Store
-		locks, other *core.Locker
-		ctx          context.Context
-		cancel       func()
-	}
 	for _, row := range []struct {
 		reason  adapter.Reason
 		request *request
-		before  func(t *testing.T, s setup)
+		before  func(store *memlock.Store, locks, other *core.Locker, end func()) error
 		opts    []core.Option
 		is      error
 		again   bool
 	}{
-		{adapter.Held, nil, func(t *testing.T, s setup) {
-			t.Helper()
-			x, err := s.other.TryAcquire(t.Context(), "order:42")
-			locktest.OK(t, err)
-			t.Cleanup(func() { _ = x.Release(context.WithoutCancel(t.Context())) })
+		{adapter.Held, nil, func(_ *memlock.Store, _, other *core.Locker, _ func()) error {
+			locktest.Hold(t, other, "order:42")
+			return nil
 		}, nil, core.ErrHeld, true},
-		{adapter.Duplicate, nil, func(t *testing.T, s setup) {
-			t.Helper()
-			locktest.OK(t, s.other.Do(t.Context(), "order:42", nothing, core.WithDedup(time.Hour)))
+		{adapter.Duplicate, nil, func(_ *memlock.Store, _, other *core.Locker, _ func()) error {
+			return other.Do(t.Context(), "order:42", nothing, core.WithDedup(time.Hour))
 		}, []core.Option{core.WithDedup(time.Hour)}, core.ErrDuplicate, false},
 		{adapter.BadKey, texts(), nil, nil, key.ErrMissing, false},
 		{adapter.BadKey, texts("id", "1", "id", "01"), nil, nil, key.ErrAmbiguous, false},
 		{adapter.BadKey, texts("id", "4e1"), nil, nil, core.ErrInvalid, false},
-		{adapter.Unavailable, nil, func(_ *testing.T, s setup) { s.store.SetDown(true) }, nil, core.ErrUnavailable, true},
-		{adapter.Stopping, nil, func(t *testing.T, s setup) {
-			t.Helper()
-			locktest.OK(t, s.locks.Drain(t.Context()))
-		}, nil, core.ErrDraining, true},
-		{adapter.Stopping, nil, func(t *testing.T, s setup) {
-			t.Helper()
-			locktest.OK(t, s.locks.Close(t.Context()))
-		}, nil, core.ErrClosed, true},
-		{adapter.Ended, nil, func(_ *testing.T, s setup) { s.cancel() }, nil, context.Canceled, false},
+		{adapter.Unavailable, nil, func(store *memlock.Store, _, _ *core.Locker, _ func()) error {
+			store.SetDown(true)
+			return nil
+		}, nil, core.ErrUnavailable, true},
+		{adapter.Stopping, nil, func(_ *memlock.Store, locks, _ *core.Locker, _ func()) error { return locks.Drain(t.Context()) }, nil, core.ErrDraining, true},
+		{adapter.Stopping, nil, func(_ *memlock.Store, locks, _ *core.Locker, _ func()) error { return locks.Close(t.Context()) }, nil, core.ErrClosed, true},
+		{adapter.Ended, nil, func(_ *memlock.Store, _, _ *core.Locker, end func()) error { end(); return nil }, nil, context.Canceled, false},
 	} {
-		t.Run(row.reason.String(), func(t *testing.T) {
-			t.Parallel()
-			store := memlock.New()
-			defer store.SetDown(false)
-			s := setup{store: store, locks: locktest.Locker(t, store), other: locktest.Locker(t, store)}
-			s.ctx, s.cancel = context.WithCancel(t.Context())
-			defer s.cancel()
-			if row.before != nil {
-				row.before(t, s)
-			}
-			if row.request == nil {
-				row.request = texts("id", "42")
-			}
-			out := newRule(t, s.locks, "order:{text:id|int}", row.opts...).
-				Run(s.ctx, row.request, func(context.Context) error { t.Error("it ran"); return nil })
-			if out.Reason != row.reason || out.Ran() || !errors.Is(out.Err, row.is) || out.Own != nil || (out.RetryAfter() > 0) != row.again || out.RetryAfter() > time.Second ||
-				out.Join() != out.Err { //nolint:errorlint // that very error
-				t.Errorf("%+v, %v", out, out.RetryAfter())
-			}
-		})
+		store := memlock.New()
+		locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
+		ctx, end := context.WithCancel(t.Context())
+		if row.before != nil {
+			locktest.OK(t, row.before(store, locks, other, end))
+		}
+		if row.request == nil {
+			row.request = texts("id", "42")
+		}
+		out := newRule(t, locks, "order:{text:id|int}", row.opts...).Run(ctx, row.request, mustNotRun(t))
+		if out.Reason != row.reason || out.Ran() || !errors.Is(out.Err, row.is) || out.Own != nil || (out.RetryAfter() > 0) != row.again || out.RetryAfter() > time.Second ||
+			out.Join() != out.Err { //nolint:errorlint // that very error
+			t.Errorf("%s: %+v, %v", row.reason, out, out.RetryAfter())
+		}
+		store.SetDown(false)
+		end()
 	}
 }
 
 func TestARuleThatCannotWorkWhereItStandsIsMisconfigured(t *testing.T) {
 	t.Parallel()
 	locks := locktest.Memory(t)
-	fails := func(context.Context) error { t.Error("it ran"); return nil }
-	if out := newRule(t, locks, "order:{route}").Run(t.Context(), texts(), fails); out.Reason != adapter.Misconfigured {
+	if out := newRule(t, locks, "order:{route}").Run(t.Context(), texts(), mustNotRun(t)); out.Reason != adapter.Misconfigured {
 		t.Errorf("%+v", out)
 	}
 	rule := newRule(t, locks, "order:{text:id|int}", core.WithDedup(time.Hour))
-	err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error { // dedup cannot join
-		if out := rule.Run(ctx, texts("id", "42"), fails); out.Reason != adapter.Misconfigured || !errors.Is(out.Err, core.ErrInvalid) {
+	locktest.OK(t, locks.Do(t.Context(), "order:42", func(ctx context.Context) error { // dedup cannot join
+		if out := rule.Run(ctx, texts("id", "42"), mustNotRun(t)); out.Reason != adapter.Misconfigured || !errors.Is(out.Err, core.ErrInvalid) {
 			t.Errorf("%+v", out)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))
 }
 
 func TestALossIsJoinedToTheWorksOwnError(t *testing.T) {
