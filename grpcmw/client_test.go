@@ -49,7 +49,7 @@ func TestStockClientRetriesWhenPushbackSaysAndSucceeds(t *testing.T) {
 					}
 					return handler(srv, ss)
 				}))
-				_, addr := start(t, handled(func(context.Context, *testpb.RefundRequest) error { return nil }), opts...)
+				_, addr := start(t, &shop{work: func(context.Context, *testpb.RefundRequest) error { return nil }}, opts...)
 				if _, err := call(t.Context(), dial(t, addr, retrying("60s")), rpctest.Order()); err != nil || count.Load() != 3 {
 					t.Errorf("%d attempts, want 3: %v", count.Load(), err) // a client that does not heed the pushback comes in a minute
 				}

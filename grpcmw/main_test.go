@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
@@ -22,25 +23,24 @@ const (
 	negotiate = "/shop.v1.Orders/Negotiate"
 )
 
-// shop is the service, one function for each method.
+type negotiateServer = grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]
+
+// shop is the service.
 type shop struct {
 	testpb.UnimplementedOrdersServer
-	refund    func(context.Context, *testpb.RefundRequest) (*testpb.Reply, error)
-	watch     func(*testpb.RefundRequest, grpc.ServerStreamingServer[testpb.Reply]) error
-	negotiate func(grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]) error
+	work      rpctest.Work // of Refund and Watch
+	negotiate func(negotiateServer) error
 }
 
 func (s *shop) Refund(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-	return s.refund(ctx, req)
+	return &testpb.Reply{Text: "reply"}, s.work(ctx, req)
 }
 
 func (s *shop) Watch(req *testpb.RefundRequest, ss grpc.ServerStreamingServer[testpb.Reply]) error {
-	return s.watch(req, ss)
+	return s.work(ss.Context(), req)
 }
 
-func (s *shop) Negotiate(ss grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]) error {
-	return s.negotiate(ss)
-}
+func (s *shop) Negotiate(ss negotiateServer) error { return s.negotiate(ss) }
 
 // start serves s over loopback TCP until the test ends.
 func start(t testing.TB, s *shop, opts ...grpc.ServerOption) (*grpc.Server, string) {

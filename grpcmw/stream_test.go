@@ -23,11 +23,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-type (
-	watchServer     = grpc.ServerStreamingServer[testpb.Reply]
-	negotiateServer = grpc.BidiStreamingServer[testpb.RefundRequest, testpb.Reply]
-	negotiateClient = grpc.BidiStreamingClient[testpb.RefundRequest, testpb.Reply]
-)
+type negotiateClient = grpc.BidiStreamingClient[testpb.RefundRequest, testpb.Reply]
 
 // open starts a Negotiate stream that ends with the test.
 func open(t *testing.T, client testpb.OrdersClient) negotiateClient {

@@ -28,7 +28,7 @@ func TestTheTable(t *testing.T) {
 	rpctest.Test(t, rpctest.Framework{
 		Mount: func(t *testing.T, work rpctest.Work, l *core.Locker, rules ...grpcmw.Option) testpb.OrdersClient {
 			t.Helper()
-			return serve(t, handled(work), grpcmw.ServerOptions(l, rules...)...)
+			return serve(t, &shop{work: work}, grpcmw.ServerOptions(l, rules...)...)
 		},
 		Status: status.Error,
 	})
@@ -55,17 +55,6 @@ func TestADeadlineThatPassesIsTold(t *testing.T) {
 			rpctest.WantStatus(t, err, row.code, row.reason)
 		}
 	})
-}
-
-// handled is a shop whose methods do the same.
-func handled(work func(ctx context.Context, req *testpb.RefundRequest) error) *shop {
-	return &shop{
-		refund: func(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-			return &testpb.Reply{Text: "reply"}, work(ctx, req)
-		},
-		watch:     func(req *testpb.RefundRequest, ss watchServer) error { return work(ss.Context(), req) },
-		negotiate: func(ss negotiateServer) error { return work(ss.Context(), nil) },
-	}
 }
 
 // What is the program's fault, and not the request's, is Internal, and logged once.
@@ -127,14 +116,14 @@ func TestAHandlerRunsUnderTheLockOfItsRequest(t *testing.T) {
 			t.Parallel()
 			locks, other := locktest.Two(t)
 			ran := make(chan context.Context, 1)
-			client := serve(t, handled(func(ctx context.Context, req *testpb.RefundRequest) error {
+			client := serve(t, &shop{work: func(ctx context.Context, req *testpb.RefundRequest) error {
 				x, ok := core.FromContext(ctx)
 				if !ok || x.Name() != "order:42" || locktest.IsFree(t, other, "order:42") || !proto.Equal(req, full) {
 					t.Errorf("lease %v, request %v", x, req)
 				}
 				ran <- ctx
 				return nil
-			}), grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
+			}}, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
 			_, err := call(t.Context(), client, full)
 			rpctest.WantStatus(t, err, codes.OK, "")
 			<-(<-ran).Done()
@@ -146,11 +135,11 @@ func TestAHandlerRunsUnderTheLockOfItsRequest(t *testing.T) {
 // busy is a shop whose methods run until they are let go.
 func busy() (s *shop, running <-chan context.Context, letGo chan<- struct{}) {
 	contexts, let := make(chan context.Context, 1), make(chan struct{})
-	return handled(func(ctx context.Context, _ *testpb.RefundRequest) error {
+	return &shop{work: func(ctx context.Context, _ *testpb.RefundRequest) error {
 		contexts <- ctx
 		<-let
 		return ctx.Err()
-	}), contexts, let
+	}}, contexts, let
 }
 
 func TestTheLockOutlivesWhateverEndsItsRequest(t *testing.T) {

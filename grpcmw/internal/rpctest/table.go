@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
@@ -24,46 +23,36 @@ import (
 
 // What a client is told if no handler runs: the table of the package documentation.
 func refusals(t *testing.T, f Framework) {
-	nothing := func(*testing.T, *core.Locker) {}
-	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("scope")}
-	unreachable := locktest.NewBackend()
-	unreachable.Down.Store(true)
+	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("scope"), core.WithLabel("host-secret")}
 	for name, row := range map[string]struct {
-		driver  driver.Driver // nil for memory
-		prepare func(*testing.T, *core.Locker)
+		prepare func(context.Context, *locktest.Backend, *core.Locker) error
 		opts    []core.Option
 		code    codes.Code
 		reason  string
 		text    string
 	}{
-		"held": {nil, func(t *testing.T, l *core.Locker) {
-			t.Helper()
-			locktest.Hold(t, l, "order:42", core.WithLabel("host-secret"))
+		"held": {func(_ context.Context, store *locktest.Backend, _ *core.Locker) error {
+			locktest.Hold(t, locktest.Locker(t, store), "order:42", core.WithLabel("host-secret"))
+			return nil
 		}, nil, codes.Aborted, grpcmw.ReasonHeld, "another request holds"},
-		"unavailable": {unreachable, nothing, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "did not answer"},
-		"closed": {nil, func(t *testing.T, l *core.Locker) {
-			t.Helper()
-			locktest.OK(t, l.Close(t.Context()))
-		}, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
-		"draining": {nil, func(t *testing.T, l *core.Locker) {
-			t.Helper()
-			locktest.OK(t, l.Drain(t.Context()))
-		}, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
-		"done": {nil, func(t *testing.T, l *core.Locker) {
-			t.Helper()
-			err := l.Do(t.Context(), "order:42", func(context.Context) error { return nil }, append(dedup, core.WithLabel("host-secret"))...)
-			locktest.OK(t, err)
+		"unavailable": {func(_ context.Context, store *locktest.Backend, _ *core.Locker) error {
+			store.Down.Store(true)
+			return nil
+		}, nil, codes.Unavailable, grpcmw.ReasonUnavailable, "did not answer"},
+		"closed": {func(ctx context.Context, _ *locktest.Backend, l *core.Locker) error { return l.Close(ctx) },
+			nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
+		"draining": {func(ctx context.Context, _ *locktest.Backend, l *core.Locker) error { return l.Drain(ctx) },
+			nil, codes.Unavailable, grpcmw.ReasonUnavailable, "about to stop"},
+		"done": {func(ctx context.Context, _ *locktest.Backend, l *core.Locker) error {
+			return l.Do(ctx, "order:42", func(context.Context) error { return nil }, dedup...)
 		}, dedup, codes.AlreadyExists, grpcmw.ReasonDuplicate, "processed before"},
 	} {
 		for what, call := range Ways() {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				d := row.driver
-				if d == nil {
-					d = memlock.New()
-				}
-				locks := locktest.Locker(t, d)
-				row.prepare(t, locks)
+				store := locktest.NewBackend()
+				locks := locktest.Locker(t, store)
+				locktest.OK(t, row.prepare(t.Context(), store, locks))
 				client := f.Mount(t, MustNotRun(t), locks, Locked(OrderKey, row.opts...)...)
 				trailer, err := call(t.Context(), client, Order())
 				WantRefusal(t, err, trailer, row.code, row.reason)
@@ -175,9 +164,8 @@ func several(t *testing.T, f Framework) {
 				}
 				return nil
 			}, locks, Locked(both, core.WithTTL(300*time.Millisecond))...)
-			if _, err := call(t.Context(), client, Transfer(42, "a")); err != nil {
-				t.Error(err)
-			}
+			_, err := call(t.Context(), client, Transfer(42, "a"))
+			locktest.OK(t, err)
 			lose := Transfer(42, "a")
 			lose.Note = "lose"
 			trailer, err := call(t.Context(), client, lose)
@@ -259,12 +247,7 @@ func badValues(t *testing.T, f Framework) {
 				}
 				source := row.key[strings.LastIndex(row.key, "{")+1 : len(row.key)-1]
 				source, _, _ = strings.Cut(source, "|")
-				var violations []*errdetails.BadRequest_FieldViolation
-				for _, d := range status.Convert(err).Details() {
-					if bad, ok := d.(*errdetails.BadRequest); ok {
-						violations = append(violations, bad.GetFieldViolations()...)
-					}
-				}
+				violations := detail[errdetails.BadRequest](err).GetFieldViolations()
 				if len(violations) != 1 || violations[0].GetField() != source || !strings.Contains(violations[0].GetDescription(), row.what) {
 					t.Errorf("%v, want %s: %s", violations, source, row.what)
 				}
