@@ -107,12 +107,10 @@ func answeredInstead(t *testing.T, mount Mount) {
 }
 
 // ended has requests end before they come.
-func ended(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		cancel()
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
+func ended(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	ctx, cancel := context.WithCancel(r.Context())
+	cancel()
+	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // Core finds only with a request that a rule with dedup stands under the same lock, and the middleware that a route lacks a
@@ -131,12 +129,10 @@ func loggedOnce(t *testing.T, mount Mount) {
 		var log logBuffer
 		var b *bench
 		test.setup.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		test.setup.Outer = func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				_ = b.locks.Do(r.Context(), "order:42", func(ctx context.Context) error {
-					next.ServeHTTP(w, r.WithContext(ctx))
-					return nil
-				})
+		test.setup.Outer = func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			_ = b.locks.Do(r.Context(), "order:42", func(ctx context.Context) error {
+				next.ServeHTTP(w, r.WithContext(ctx))
+				return nil
 			})
 		}
 		b = start(t, mount, test.setup)

@@ -67,16 +67,14 @@ func trailers(t *testing.T, mount Mount) {
 func bodyLimit(t *testing.T, mount Mount) {
 	var rest bytes.Buffer
 	var read atomic.Int64
-	b := start(t, mount, Setup{Key: "order:{body:id}", MaxBody: 1000, Handler: echoBody, Outer: func(next http.Handler) http.Handler {
-		return counting(&read)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			read.Store(0)
-			next.ServeHTTP(w, r)
-			if n := read.Load(); r.ContentLength > 1000 && n > 0 {
-				t.Errorf("%d bytes were read of a body that says it is too large", n)
-			}
-			rest.Reset()
-			_, _ = io.Copy(&rest, r.Body)
-		}))
+	b := start(t, mount, Setup{Key: "order:{body:id}", MaxBody: 1000, Handler: echoBody, Outer: func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		read.Store(0)
+		counting(&read)(w, r, next)
+		if n := read.Load(); r.ContentLength > 1000 && n > 0 {
+			t.Errorf("%d bytes were read of a body that says it is too large", n)
+		}
+		rest.Reset()
+		_, _ = io.Copy(&rest, r.Body)
 	}})
 	b.passed(b.send(b.request(strings.NewReader(document(1000)))), document(1000))
 	for _, n := range []int{1001, 3000} {
@@ -96,20 +94,16 @@ func bodyLimit(t *testing.T, mount Mount) {
 }
 
 func brokenBody(t *testing.T, mount Mount) {
-	b := start(t, mount, Setup{Key: "order:{body:id}", Outer: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Body = http.MaxBytesReader(w, r.Body, 50)
-			next.ServeHTTP(w, r)
-		})
+	b := start(t, mount, Setup{Key: "order:{body:id}", Outer: func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		r.Body = http.MaxBytesReader(w, r.Body, 50)
+		next.ServeHTTP(w, r)
 	}})
 	b.expect(b.do("POST /plain", document(100), asJSON), rowTooLarge)
 	b.expect(b.do("POST /plain", `{"id":42}`+strings.Repeat(" ", 100), asJSON), rowTooLarge)
 	b.handled(0)
-	b = start(t, mount, Setup{Key: "order:{body:id}", Outer: func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, 50), iotest.ErrReader(io.ErrUnexpectedEOF)))
-			next.ServeHTTP(w, r)
-		})
+	b = start(t, mount, Setup{Key: "order:{body:id}", Outer: func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		r.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, 50), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		next.ServeHTTP(w, r)
 	}})
 	got := b.do("POST /plain", document(100), asJSON)
 	b.expect(got, rowBadKey)
@@ -172,12 +166,10 @@ func refusedUpload(t *testing.T, mount Mount) {
 }
 
 // counting counts what is read of bodies.
-func counting(n *atomic.Int64) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Body = &counted{r.Body, n}
-			next.ServeHTTP(w, r)
-		})
+func counting(n *atomic.Int64) func(http.ResponseWriter, *http.Request, http.Handler) {
+	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		r.Body = &counted{r.Body, n}
+		next.ServeHTTP(w, r)
 	}
 }
 

@@ -1,7 +1,6 @@
 package mwtest
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -48,33 +47,6 @@ func dedupByStatus(t *testing.T, mount Mount) {
 			t.Errorf("after %s: answered %d %s, want to be let through", test.status, again.status, again.body)
 		}
 	}
-}
-
-type leaveKey struct{}
-
-// The client leaves, and the handler returns: it writes nothing, since nobody would read it.
-func dedupGivenUp(t *testing.T, mount Mount) {
-	b := start(t, mount, Setup{
-		Options: paid,
-		Outer: func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				ctx, leave := context.WithCancel(r.Context())
-				defer leave()
-				next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, leaveKey{}, leave)))
-			})
-		},
-		Handler: func(_ http.ResponseWriter, r *http.Request) {
-			if leave, ok := r.Context().Value(leaveKey{}).(context.CancelFunc); ok && r.Header.Get("Leave") != "" {
-				leave()
-				<-r.Context().Done()
-			}
-		},
-	})
-	b.do("POST /orders/42", "", "Leave: yes")
-	if again := b.do("POST /orders/42", ""); again.status != http.StatusOK {
-		t.Errorf("what was given up counts as done: %d %s", again.status, again.body)
-	}
-	b.expect(b.do("POST /orders/42", ""), rowDone)
 }
 
 // A scope names what is done once. Where none is chosen, a lock before several routes would take all of them for one.

@@ -37,8 +37,8 @@ type Setup struct {
 
 	// Route is the only one, as the framework writes it.
 	Route string
-	// Outer stands around the framework.
-	Outer func(http.Handler) http.Handler
+	// Outer stands around the framework, which is next.
+	Outer func(w http.ResponseWriter, r *http.Request, next http.Handler)
 	// HTTP2 serves HTTP/2, over TLS.
 	HTTP2 bool
 }
@@ -199,8 +199,8 @@ func start(t *testing.T, mount Mount, s Setup) *bench {
 	}
 	h, err := mount(s)
 	locktest.OK(t, err)
-	if s.Outer != nil {
-		h = s.Outer(h)
+	if inner := h; s.Outer != nil {
+		h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.Outer(w, r, inner) })
 	}
 	b.srv = httptest.NewUnstartedServer(h)
 	b.srv.Config.ErrorLog = log.New(&b.complaints, "", 0)

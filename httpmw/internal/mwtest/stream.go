@@ -15,7 +15,6 @@ func testStream(t *testing.T, mount Mount) {
 	run(t, mount, map[string]func(*testing.T, Mount){
 		"WhatIsFlushedArrivesWhileTheHandlerRuns": flushed,
 		"TheResponseControllerWorks":              controller,
-		"WhoGaveUpIsNotDone":                      dedupGivenUp,
 		"WhoHijackedIsNotDone":                    dedupHijack,
 		"InformationalHeadersPass":                informational,
 	})

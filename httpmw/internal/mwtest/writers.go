@@ -19,6 +19,8 @@ var short = []core.Option{core.WithMaxHold(10 * time.Millisecond)}
 
 func testLoss(t *testing.T, mount Mount, streams bool) {
 	partial := answer{status: http.StatusOK, body: "partial"}
+	nothing := func(http.ResponseWriter, *http.Request) {}
+	writes := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("partial")) }
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
 		want    answer
@@ -26,15 +28,9 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 		fails   error
 		streams bool // only where a handler writes to the connection
 	}{
-		"NothingWritten":      {handler: func(http.ResponseWriter, *http.Request) {}},
-		"NothingWrittenHTTP2": {http2: true, handler: func(http.ResponseWriter, *http.Request) {}},
-		"HeadersSetOnly": {handler: func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "5")
-			w.Header().Set("Content-Type", "text/plain")
-			w.Header().Set("Cache-Control", "max-age=3600")
-			w.Header().Set("Retry-After", "77")
-		}},
-		"AnError": {handler: func(http.ResponseWriter, *http.Request) {}, fails: errors.New(locktest.Secret)},
+		"NothingWritten":      {handler: nothing},
+		"NothingWrittenHTTP2": {handler: nothing, http2: true},
+		"AnError":             {handler: nothing, fails: errors.New(locktest.Secret)},
 		"InformationalOnly": {streams: true, handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusEarlyHints)
 		}},
@@ -43,12 +39,8 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 				_, _ = rf.ReadFrom(http.NoBody)
 			}
 		}},
-		"Bytes": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte("partial"))
-		}},
-		"BytesHTTP2": {http2: true, want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write([]byte("partial"))
-		}},
+		"Bytes":      {want: partial, handler: writes},
+		"BytesHTTP2": {want: partial, handler: writes, http2: true},
 		"String": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "partial")
 		}},
@@ -92,18 +84,17 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 		t.Parallel()
 		b := start(t, mount, Setup{
 			Options: short,
-			Outer: func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					w.Header().Set("Vary", "Origin")
-					w.Header().Set("Set-Cookie", "session=1")
-					next.ServeHTTP(w, r)
-				})
+			Outer: func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				w.Header().Set("Vary", "Origin")
+				w.Header().Set("Set-Cookie", "session=1")
+				next.ServeHTTP(w, r)
 			},
 			Handler: func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Add("Set-Cookie", "paid=yes")
-				for _, name := range []string{"Location", "Etag", "Last-Modified", "Content-Encoding"} {
+				for _, name := range []string{"Location", "Etag", "Last-Modified", "Content-Encoding", "Content-Type", "Cache-Control", "Retry-After"} {
 					w.Header().Set(name, "the handler's")
 				}
+				w.Header().Set("Content-Length", "5")
 				w.Header().Del("Vary")
 				<-r.Context().Done()
 			},
