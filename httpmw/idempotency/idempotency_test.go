@@ -338,6 +338,27 @@ func TestWhatFailedRunsAgain(t *testing.T) {
 	}
 }
 
+// Echo writes the answer to a handler's error when all middleware has returned, and to the writer inside.
+func TestAnAnswerThatIsWrittenLaterReachesTheClientAndIsNotKept(t *testing.T) {
+	t.Parallel()
+	var inside http.ResponseWriter
+	p := newPayments(t, func(w http.ResponseWriter, r *http.Request) {
+		if inside != nil {
+			echoed(w, r)
+		}
+		inside = w
+	})
+	inner := p.h
+	p.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(w, r)
+		if p.ran.Load() == 1 {
+			http.Error(inside, "no database", http.StatusBadGateway)
+		}
+	})
+	p.wants(p.ask("k1", "10"), 502, "no database", false)
+	p.wants(p.ask("k1", "10"), 201, "paid 10", false)
+}
+
 func TestALostLockKeepsNothing(t *testing.T) {
 	t.Parallel()
 	var p *payments

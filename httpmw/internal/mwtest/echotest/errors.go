@@ -13,50 +13,42 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/httpmw/idempotency"
-	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
+// Echo gets the very error. What has begun to be written stays what the client gets, also beside an error of core.
 func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
 	locks := locktest.Memory(t)
 	held := &core.HeldError{Name: "stock:7"}
-	for _, own := range []error{
-		v.HTTPError(http.StatusTeapot, "own"), fmt.Errorf("own: %w", v.HTTPError(http.StatusTeapot, "own")), errors.New("own"),
-		errors.Join(v.HTTPError(http.StatusTeapot, "own"), held), core.ErrReleased, context.Canceled,
+	for _, test := range []struct {
+		own   error
+		wrote string
+	}{
+		{v.HTTPError(http.StatusTeapot, "own"), ""}, {fmt.Errorf("own: %w", v.HTTPError(http.StatusTeapot, "own")), ""}, {errors.New("own"), ""},
+		{errors.Join(v.HTTPError(http.StatusTeapot, "own"), held), ""}, {core.ErrReleased, ""}, {context.Canceled, ""}, {held, "partial"},
 	} {
 		var seen error
-		e := v.Serve(App[C, H, M]{
+		status, body := order42(t, v.Serve(App[C, H, M]{
 			Routes: []string{pay}, With: []M{v.Lock(locks, "order:{id|int}")},
-			Handler: func(C) error { return own },
+			Handler: func(c C) error {
+				if test.wrote != "" {
+					_ = c.String(http.StatusTeapot, test.wrote)
+				}
+				return test.own
+			},
 			OnError: func(c C, err error) {
 				seen = err
-				_ = c.NoContent(http.StatusTeapot)
+				if test.wrote == "" {
+					_ = c.NoContent(http.StatusTeapot)
+				}
 			},
-		})
-		if status, body := order42(t, e); status != http.StatusTeapot {
-			t.Errorf("%v: answered %d %s", own, status, body)
+		}))
+		if status != http.StatusTeapot || body != test.wrote {
+			t.Errorf("%v: answered %d %s", test.own, status, body)
 		}
-		if seen != own { //nolint:errorlint // the very same
-			t.Errorf("Echo got %v, want %v as it is", seen, own)
+		if seen != test.own { //nolint:errorlint // the very same
+			t.Errorf("Echo got %v, want %v as it is", seen, test.own)
 		}
-	}
-}
-
-// What has begun to be written stays what the client gets.
-func (v Version[C, H, M]) innerErrorBehindAnAnswer(t *testing.T) {
-	own := &core.HeldError{Name: "stock:7"}
-	var seen error
-	status, body := order42(t, v.Serve(App[C, H, M]{
-		Routes: []string{pay}, With: []M{v.Lock(locktest.Memory(t), "order:{id|int}")},
-		Handler: func(c C) error {
-			_ = c.String(http.StatusOK, "partial")
-			return own
-		},
-		OnError: func(_ C, err error) { seen = err },
-	}))
-	if status != http.StatusOK || body != "partial" || seen != own { //nolint:errorlint // the very same
-		t.Errorf("answered %d %s, Echo got %v", status, body, seen)
 	}
 }
 
@@ -103,32 +95,5 @@ func (v Version[C, H, M]) customErrorHandler(t *testing.T) {
 	err = <-seen
 	if p, ok := errors.AsType[*httpmw.Problem](err); v.Code(err) != http.StatusConflict || !ok || !errors.Is(p, core.ErrHeld) {
 		t.Errorf("Echo got %v", err)
-	}
-}
-
-// Echo writes the answer to a handler's error when all middleware has returned. Until then it looks as if the
-// handler had answered 200 with nothing.
-func (v Version[C, H, M]) failureIsNotGivenAgain(t *testing.T) {
-	account := func(*http.Request) (string, error) { return "ann", nil }
-	for _, own := range []error{errors.New("no database"), v.HTTPError(http.StatusInternalServerError, "no database"), v.HTTPError(http.StatusPaymentRequired, "no money")} {
-		calls := 0
-		h := v.Serve(App[C, H, M]{
-			Routes: []string{pay}, With: []M{v.Wrap(idempotency.Middleware(locktest.Memory(t), new(idempotency.MemoryStore), account))},
-			Handler: func(c C) error {
-				if calls++; calls == 1 {
-					return own
-				}
-				return c.String(http.StatusCreated, "paid")
-			},
-		})
-		for i, replayed := range []string{"", "", "true"} {
-			w := mwtest.Call(t, h, http.MethodPost, "/orders/42", idempotency.Header+": k1")
-			if w.Code >= http.StatusBadRequest != (i == 0) || w.Header().Get(idempotency.ReplayedHeader) != replayed {
-				t.Errorf("%v, request %d: %d %v %s", own, i, w.Code, w.Header(), w.Body)
-			}
-		}
-		if calls != 2 {
-			t.Errorf("%v: it ran %d times", own, calls)
-		}
 	}
 }
