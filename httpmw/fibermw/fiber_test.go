@@ -1,7 +1,6 @@
 package fibermw_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/adaptor"
 	"github.com/valyala/fasthttp"
 	"go.uber.org/goleak"
 
@@ -103,9 +101,7 @@ func record(c fiber.Ctx, handler http.HandlerFunc) error {
 	for name, values := range w.Header() {
 		if !slices.Equal(values, found[name]) {
 			header.Del(name)
-			for _, v := range values {
-				header.Add(name, v)
-			}
+			addHeader(header, http.Header{name: values})
 		}
 	}
 	if w.Code != 0 {
@@ -120,26 +116,15 @@ func copyHeader(to http.Header, from *fasthttp.ResponseHeader) {
 	}
 }
 
-// asked is what a request for a Fiber comes with, beside its bytes.
-type asked struct {
-	ctx    context.Context
-	header http.Header // of the answer, as it is outside
-}
+// outside is the key of the context that a request for a Fiber comes with.
+type outside struct{}
 
-// bridge returns a handler that hands the bytes of each request to a Fiber.
+// bridge returns a handler that hands the bytes of each request to a Fiber, with the header of the answer as it is outside.
 func bridge(paths []string, handlers ...any) http.Handler {
-	var all sync.Map
-	var last atomic.Int64
 	app := fiber.New()
 	before := func(c fiber.Ctx) error {
-		if a, ok := all.Load(c.Get("Test-Context")); ok {
-			c.SetContext(a.(asked).ctx)
-			for name, values := range a.(asked).header {
-				for _, v := range values {
-					c.Response().Header.Add(name, v)
-				}
-			}
-		}
+		ctx, _ := c.Locals(outside{}).(context.Context)
+		c.SetContext(ctx)
 		return c.Next()
 	}
 	for _, path := range paths {
@@ -147,20 +132,14 @@ func bridge(paths []string, handlers ...any) http.Handler {
 	}
 	serve := app.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := time.Unix(0, last.Add(1)).String()
-		all.Store(id, asked{r.Context(), w.Header()})
-		defer all.Delete(id)
 		var in fasthttp.RequestCtx
 		in.Init(&fasthttp.Request{}, &net.TCPAddr{}, nil)
+		in.SetUserValue(outside{}, r.Context())
 		in.Request.Header.SetMethod(r.Method)
 		in.Request.SetRequestURI(r.RequestURI)
 		in.Request.Header.SetHost(r.Host)
-		for name, values := range r.Header {
-			for _, v := range values {
-				in.Request.Header.Add(name, v)
-			}
-		}
-		in.Request.Header.Set("Test-Context", id)
+		addHeader(&in.Request.Header, r.Header)
+		addHeader(&in.Response.Header, w.Header())
 		body, _ := io.ReadAll(r.Body)
 		in.Request.SetBody(body)
 		serve(&in)
@@ -171,14 +150,21 @@ func bridge(paths []string, handlers ...any) http.Handler {
 	})
 }
 
+func addHeader(to interface{ Add(name, value string) }, from http.Header) {
+	for name, values := range from {
+		for _, v := range values {
+			to.Add(name, v)
+		}
+	}
+}
+
 // asHTTP is what mwtest's handlers read of a request.
 func asHTTP(c fiber.Ctx) *http.Request {
-	target := "/" + strings.TrimPrefix(c.OriginalURL(), "/")
-	r := httptest.NewRequestWithContext(c.Context(), c.Method(), target, bytes.NewReader(c.Body()))
-	for name, value := range c.Request().Header.All() {
-		r.Header.Add(string(name), string(value))
+	r, err := adaptor.ConvertRequest(c, false)
+	if err != nil {
+		panic(err)
 	}
-	return r
+	return r.WithContext(c.Context())
 }
 
 func call(t *testing.T, app *fiber.App, target string) (status int, body string, header http.Header) {
