@@ -80,69 +80,59 @@ func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 		finished = "is finished"
 	)
 	for name, c := range map[string]struct {
-		given func(t *testing.T, s *memlock.Store, l *core.Locker) context.Context
+		given func(s *memlock.Store, l *core.Locker) context.Context
 		opts  []core.Option
 		want  string
 		is    error
 		log   string // "" for no line
 	}{
-		"held by another task of its type": {func(t *testing.T, s *memlock.Store, _ *core.Locker) context.Context {
-			t.Helper()
+		"held by another task of its type": {func(s *memlock.Store, _ *core.Locker) context.Context {
 			holdAs(t, s, "order:42", "task:order:ship:8f3c")
 			return taskContext(t)
 		}, nil, conflict, core.ErrHeld, ""},
-		"done": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
-			t.Helper()
+		"done": {func(_ *memlock.Store, l *core.Locker) context.Context {
 			locktest.OK(t, muxOf(succeed, ship(t, l, taskmw.Retry, core.WithDedup(time.Hour))).ProcessTask(taskContext(t), shipTask()))
 			return taskContext(t)
 		}, []core.Option{core.WithDedup(time.Hour)}, finished, nil, "its work is already done"},
-		"its context has ended": {func(t *testing.T, _ *memlock.Store, _ *core.Locker) context.Context {
-			t.Helper()
+		"its context has ended": {func(*memlock.Store, *core.Locker) context.Context {
 			ctx, cancel := context.WithCancel(taskContext(t))
 			cancel()
 			return ctx
 		}, nil, failed, context.Canceled, ""},
-		"a rule that cannot work where it stands": {func(t *testing.T, _ *memlock.Store, l *core.Locker) context.Context {
-			t.Helper()
+		"a rule that cannot work where it stands": {func(_ *memlock.Store, l *core.Locker) context.Context {
 			x, err := l.TryAcquire(taskContext(t), "order:42", core.WithShared())
 			locktest.OK(t, err)
 			t.Cleanup(func() { _ = x.Release(context.Background()) })
 			return x.Context()
 		}, nil, archived, core.ErrInvalid, ""},
-		"a server without Configure": {func(t *testing.T, _ *memlock.Store, _ *core.Locker) context.Context {
-			t.Helper()
-			return t.Context()
-		}, nil, failed, nil, ""},
+		"a server without Configure": {func(*memlock.Store, *core.Locker) context.Context { return t.Context() }, nil, failed, nil, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store := memlock.New()
-			locks := locktest.Locker(t, store)
-			ctx := c.given(t, store, locks)
-			var log bytes.Buffer
-			err := muxOf(mustNotRun(t), middleware(t, locks, taskmw.WithType("order:ship", "order:{order_id}", c.opts...),
-				taskmw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))).ProcessTask(ctx, shipTask())
-			var got string
-			switch cfg := configured(t, asynq.Config{}); {
-			case err == nil:
-				got = finished
-			case errors.Is(err, asynq.SkipRetry):
-				got = archived
-			case !cfg.IsFailure(err):
-				got = conflict
-			case isPlain(t, err):
-				got = failed
-			}
-			if got != c.want || !errors.Is(err, c.is) && c.is != nil || errors.Is(err, taskmw.ErrConflict) != errors.Is(err, core.ErrHeld) {
-				t.Errorf("it %s: %v", got, err)
-			}
-			if name == "a server without Configure" && !strings.Contains(fmt.Sprint(err), "taskmw.Configure(&cfg)") {
-				t.Errorf("the error does not say what to add: %v", err)
-			}
-			if s := log.String(); strings.Contains(s, "order:42") || !strings.Contains(s, c.log) || strings.Count(s, "\n") != min(1, len(c.log)) {
-				t.Errorf("logged %q", s)
-			}
-		})
+		store := memlock.New()
+		locks := locktest.Locker(t, store)
+		ctx := c.given(store, locks)
+		var log bytes.Buffer
+		err := muxOf(mustNotRun(t), middleware(t, locks, taskmw.WithType("order:ship", "order:{order_id}", c.opts...),
+			taskmw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))).ProcessTask(ctx, shipTask())
+		var got string
+		switch cfg := configured(t, asynq.Config{}); {
+		case err == nil:
+			got = finished
+		case errors.Is(err, asynq.SkipRetry):
+			got = archived
+		case !cfg.IsFailure(err):
+			got = conflict
+		case isPlain(t, err):
+			got = failed
+		}
+		if got != c.want || !errors.Is(err, c.is) && c.is != nil || errors.Is(err, taskmw.ErrConflict) != errors.Is(err, core.ErrHeld) {
+			t.Errorf("%s: it %s: %v", name, got, err)
+		}
+		if name == "a server without Configure" && !strings.Contains(fmt.Sprint(err), "taskmw.Configure(&cfg)") {
+			t.Errorf("the error does not say what to add: %v", err)
+		}
+		if s := log.String(); strings.Contains(s, "order:42") || !strings.Contains(s, c.log) || strings.Count(s, "\n") != min(1, len(c.log)) {
+			t.Errorf("%s: logged %q", name, s)
+		}
 	}
 }
 
