@@ -31,17 +31,11 @@ func TestTheTable(t *testing.T) {
 		New: func(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
 			t.Helper()
 			opts := []taskmw.Option{taskmw.WithLogger(slog.New(slog.DiscardHandler))}
-			for _, r := range rules {
-				r.Opts = append([]core.Option{core.WithLabel("mine")}, r.Opts...) // which does nothing
-				if r.Key != "" {
-					opts = append(opts, taskmw.WithType(r.Kind, r.Key, r.Opts...))
-					continue
-				}
-				var name func(context.Context, *asynq.Task) (string, error)
-				if r.Func != nil {
-					name = func(ctx context.Context, _ *asynq.Task) (string, error) { return r.Func(ctx) }
-				}
-				opts = append(opts, taskmw.WithTypeFunc(r.Kind, name, r.Opts...))
+			for i := range rules {
+				rules[i].Opts = append([]core.Option{core.WithLabel("mine")}, rules[i].Opts...) // which does nothing
+			}
+			for _, r := range jobtest.Options(rules, taskmw.WithType, taskmw.WithTypeFunc) {
+				opts = append(opts, r)
 			}
 			mw, err := taskmw.New(l, opts...)
 			return func(args string, work jobtest.Work) error {

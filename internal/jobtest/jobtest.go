@@ -75,6 +75,24 @@ const (
 	transfer = "account:{from} account:{to}"
 )
 
+// Options are rules as the options of a queue whose rules are by kind. Its jobs are of type J.
+func Options[O, J any](
+	rules []Rule, of func(kind, key string, opts ...core.Option) O,
+	byFunc func(kind string, name func(context.Context, J) (string, error), opts ...core.Option) O,
+) (opts []O) {
+	for _, r := range rules {
+		switch {
+		case r.Key != "":
+			opts = append(opts, of(r.Kind, r.Key, r.Opts...))
+		case r.Func == nil:
+			opts = append(opts, byFunc(r.Kind, nil, r.Opts...))
+		default:
+			opts = append(opts, byFunc(r.Kind, func(ctx context.Context, _ J) (string, error) { return r.Func(ctx) }, r.Opts...))
+		}
+	}
+	return opts
+}
+
 // Test runs the table.
 func Test(t *testing.T, q Queue) {
 	t.Helper()
@@ -152,15 +170,15 @@ func runs(t *testing.T, q Queue) {
 }
 
 func refused(t *testing.T, q Queue) {
-	for outcome, before := range map[Outcome]func(t *testing.T, store *memlock.Store, locks, other *core.Locker){
-		Held:        func(t *testing.T, _ *memlock.Store, _, other *core.Locker) { t.Helper(); hold(t, other, "order:42") },
-		Draining:    func(t *testing.T, _ *memlock.Store, locks, _ *core.Locker) { t.Helper(); _ = locks.Drain(t.Context()) },
-		Closed:      func(t *testing.T, _ *memlock.Store, locks, _ *core.Locker) { t.Helper(); _ = locks.Close(t.Context()) },
-		Unavailable: func(_ *testing.T, store *memlock.Store, _, _ *core.Locker) { store.SetDown(true) },
+	for outcome, before := range map[Outcome]func(store *memlock.Store, locks, other *core.Locker){
+		Held:        func(_ *memlock.Store, _, other *core.Locker) { hold(t, other, "order:42") },
+		Draining:    func(_ *memlock.Store, locks, _ *core.Locker) { _ = locks.Drain(t.Context()) },
+		Closed:      func(_ *memlock.Store, locks, _ *core.Locker) { _ = locks.Close(t.Context()) },
+		Unavailable: func(store *memlock.Store, _, _ *core.Locker) { store.SetDown(true) },
 	} {
 		store := memlock.New()
 		locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
-		before(t, store, locks, other)
+		before(store, locks, other)
 		q.expect(t, outcome, q.mount(t, locks, orderKey, core.WithWait(0))(args, unrun(t)))
 		store.SetDown(false)
 	}

@@ -40,19 +40,7 @@ func TestTheTable(t *testing.T) {
 		Package: "rivermw: ", Kind: "ship",
 		New: func(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
 			t.Helper()
-			var opts []rivermw.Option
-			for _, r := range rules {
-				if r.Key != "" {
-					opts = append(opts, rivermw.WithKind(r.Kind, r.Key, r.Opts...))
-					continue
-				}
-				var name func(context.Context, *rivertype.JobRow) (string, error)
-				if r.Func != nil {
-					name = func(ctx context.Context, _ *rivertype.JobRow) (string, error) { return r.Func(ctx) }
-				}
-				opts = append(opts, rivermw.WithKindFunc(r.Kind, name, r.Opts...))
-			}
-			mw, err := rivermw.New(l, opts...)
+			mw, err := rivermw.New(l, jobtest.Options(rules, rivermw.WithKind, rivermw.WithKindFunc)...)
 			return func(args string, work jobtest.Work) error { return mw.Work(t.Context(), job(args), work) }, err
 		},
 		Refused: []string{"order:{header:id}", "order:{river:attempt}"},

@@ -23,19 +23,7 @@ import (
 // mount runs activities, registered as Ship. Their arguments are the job's and "ann".
 func mount(t *testing.T, l *core.Locker, rules ...jobtest.Rule) (jobtest.Run, error) {
 	t.Helper()
-	var opts []temporalmw.Option
-	for _, r := range rules {
-		if r.Key != "" {
-			opts = append(opts, temporalmw.WithActivity(r.Kind, r.Key, r.Opts...))
-			continue
-		}
-		var name func(context.Context, []any) (string, error)
-		if r.Func != nil {
-			name = func(ctx context.Context, _ []any) (string, error) { return r.Func(ctx) }
-		}
-		opts = append(opts, temporalmw.WithActivityFunc(r.Kind, name, r.Opts...))
-	}
-	i, err := temporalmw.New(l, opts...)
+	i, err := temporalmw.New(l, jobtest.Options(rules, temporalmw.WithActivity, temporalmw.WithActivityFunc)...)
 	return func(args string, work jobtest.Work) error {
 		background, cancel := context.WithCancel(t.Context())
 		defer cancel()
