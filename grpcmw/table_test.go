@@ -60,50 +60,40 @@ func TestADeadlineThatPassesIsTold(t *testing.T) {
 // What is the program's fault, and not the request's, is Internal, and logged once.
 func TestAFaultOfTheProgramIsInternalAndLoggedOnce(t *testing.T) {
 	t.Parallel()
-	inside := func(ctx context.Context, l *core.Locker, call func(context.Context) error) error {
-		return l.Do(ctx, "order:42", call)
-	}
-	plain := func(ctx context.Context, _ *core.Locker, call func(context.Context) error) error { return call(ctx) }
 	byFunc := grpcmw.WithMethodFunc(refund, func(context.Context, *testpb.RefundRequest) (string, error) { return "order:42", nil })
 	for name, row := range map[string]struct {
 		rule grpcmw.Option
 		req  any
-		run  func(context.Context, *core.Locker, func(context.Context) error) error
 		says string
 		code codes.Code
 	}{
-		"no request":             {grpcmw.WithMethod(refund, rpctest.OrderKey), nil, plain, "not of the type", codes.Internal},
-		"bytes":                  {grpcmw.WithMethod(refund, rpctest.OrderKey), "raw", plain, "not of the type", codes.Internal},
-		"another message":        {grpcmw.WithMethod(refund, rpctest.OrderKey), &testpb.Reply{}, plain, "not of the type", codes.Internal},
-		"another, in a function": {byFunc, &testpb.Reply{}, plain, "not of the type", codes.Internal},
-		"dedup of what the caller holds": {
-			grpcmw.WithMethod(refund, rpctest.OrderKey, core.WithDedup(time.Hour)), rpctest.Order(), inside, "WithDedup", codes.Internal,
-		},
-		"a request's fault is not logged": {grpcmw.WithMethod(refund, rpctest.OrderKey), &testpb.RefundRequest{}, plain, "", codes.InvalidArgument},
+		"no request":                      {grpcmw.WithMethod(refund, rpctest.OrderKey), nil, "not of the type", codes.Internal},
+		"bytes":                           {grpcmw.WithMethod(refund, rpctest.OrderKey), "raw", "not of the type", codes.Internal},
+		"another message":                 {grpcmw.WithMethod(refund, rpctest.OrderKey), &testpb.Reply{}, "not of the type", codes.Internal},
+		"another, in a function":          {byFunc, &testpb.Reply{}, "not of the type", codes.Internal},
+		"dedup of what the caller holds":  {grpcmw.WithMethod(refund, rpctest.OrderKey, core.WithDedup(time.Hour)), rpctest.Order(), "WithDedup", codes.Internal},
+		"a request's fault is not logged": {grpcmw.WithMethod(refund, rpctest.OrderKey), &testpb.RefundRequest{}, "", codes.InvalidArgument},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var logged bytes.Buffer
-			locks, _ := locktest.Two(t)
-			unary := grpcmw.UnaryServerInterceptor(locks, row.rule, grpcmw.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
-			for range 3 {
-				err := row.run(t.Context(), locks, func(ctx context.Context) error {
-					_, err := unary(ctx, row.req, &grpc.UnaryServerInfo{FullMethod: refund}, func(context.Context, any) (any, error) {
-						t.Error("the handler ran")
-						return nil, nil
-					})
-					return err
+		var logged bytes.Buffer
+		locks := locktest.Memory(t)
+		unary := grpcmw.UnaryServerInterceptor(locks, row.rule, grpcmw.WithLogger(slog.New(slog.NewTextHandler(&logged, nil))))
+		for range 3 {
+			err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
+				_, err := unary(ctx, row.req, &grpc.UnaryServerInfo{FullMethod: refund}, func(context.Context, any) (any, error) {
+					t.Errorf("%s: the handler ran", name)
+					return nil, nil
 				})
-				if status.Code(err) != row.code || row.says == "WithDedup" && !errors.Is(err, core.ErrInvalid) {
-					t.Errorf("%v; interceptors outside want core's error", err)
-				}
+				return err
+			})
+			if status.Code(err) != row.code || row.says == "WithDedup" && !errors.Is(err, core.ErrInvalid) {
+				t.Errorf("%s: %v; interceptors outside want core's error", name, err)
 			}
-			text := logged.String()
-			if want := min(1, len(row.says)); strings.Count(text, "level=ERROR") != want || strings.Count(text, "\n") != want ||
-				!strings.Contains(text, row.says) || want == 1 && !strings.Contains(text, "method="+refund) {
-				t.Errorf("logged %q", text)
-			}
-		})
+		}
+		text := logged.String()
+		if want := min(1, len(row.says)); strings.Count(text, "level=ERROR") != want || strings.Count(text, "\n") != want ||
+			!strings.Contains(text, row.says) || want == 1 && !strings.Contains(text, "method="+refund) {
+			t.Errorf("%s: logged %q", name, text)
+		}
 	}
 }
 

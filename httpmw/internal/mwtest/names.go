@@ -14,6 +14,7 @@ const (
 // part is a multipart form with a file.
 const part = "--B\r\nContent-Disposition: form-data; name=\"sku\"; filename=\"f\"\r\n\r\nfile\r\n--B--\r\n"
 
+// What a client may write in how many ways, core/internal/harness/httpnames compares with what handlers read.
 func testNames(t *testing.T, mount Mount) {
 	for _, test := range []struct {
 		key, line, body string
@@ -22,26 +23,16 @@ func testNames(t *testing.T, mount Mount) {
 	}{
 		{key: "order:{id|int}", line: "POST /orders/42", want: "order:42"},
 		{key: "order:{id|int}", line: "POST /orders/042", want: "order:42"},
-		{key: "order:{id|int}", line: "POST /orders/+42", want: "order:42"},
-		{key: "order:{id|int}", line: "POST /orders/%2B%34%32", want: "order:42"},
 		{key: "order:{query:id|int}", line: "POST /plain?id=007", want: "order:7"},
 		{key: "order:{header:X-Order|uuid}", line: "POST /plain", headers: []string{"X-Order: 6F1C2A349A0B4C1D8E5F0123456789AB"},
 			want: "order:6f1c2a34-9a0b-4c1d-8e5f-0123456789ab"},
-		{key: "order:{id|text}", line: "POST /orders/%34%32", want: "order:42"},
 		{key: "order:{id|text}", line: "POST /orders/a%2Fb", want: "order:a/b"},
-		{key: "order:{id|text}", line: "POST /orders/1:2", want: "order:1%3A2"},
-		{key: "order:{id|text}", line: "POST /orders/%7Bx%7D", want: "order:%7Bx%7D"},
-		{key: "order:{id|text}", line: "POST /orders/gr%C3%B6%C3%9Fe", want: "order:größe"},
 		{key: "{id|text}:{id|text}", line: "POST /orders/42", want: "42:42"},
 		{key: "job:nightly", line: "POST /plain", want: "job:nightly"},
-		{key: "{query:sku|text}", line: "POST /plain?sku=a+b", want: "a%20b"},
 		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=7", want: "7"},
 		{key: "{query:filter[id]|text}", line: "POST /plain?filter%5Bid%5D=7", want: "7"},
-		{key: "{query:sku|text}", line: "POST /plain?sku=%37%20%38", want: "7%208"},
-		{key: "{query:sku|text}", line: "POST /plain?sku=%2537", want: "%2537"},
 		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=%37", want: "7"},
 		{key: "{query:id|text}:{id|text}", line: "POST /orders/42?id=7", want: "7:42"},
-		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a%20b"}, want: "a%2520b"},
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a, b"}, want: "a,%20b"},
 		{key: "{header:x-tenant|text}:{id|text}", line: "POST /orders/42", headers: []string{"X-TENANT: acme"}, want: "acme:42"},
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: a"}, want: "a"},
@@ -66,7 +57,6 @@ func testBadRequests(t *testing.T, mount Mount) {
 	}{
 		{key: "{id|int}", line: "POST /orders/4e1", reason: "invalid"},
 		{key: "{query:id|int}", line: "POST /plain?id=+42", reason: "invalid"},
-		{key: "{query:id|int}", line: "POST /plain?id=", reason: "missing"},
 		{key: "{header:X-Order|uuid}", line: "POST /plain", headers: []string{"X-Order: 42"}, reason: "invalid"},
 		{key: "{query:sku|text}", line: "POST /plain", reason: "missing"},
 		{key: "{query:sku|text}", line: "POST /plain?sku=", reason: "missing"},
@@ -74,8 +64,6 @@ func testBadRequests(t *testing.T, mount Mount) {
 		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=8", reason: "ambiguous"},
 		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=", reason: "ambiguous"},
 		{key: "{query:sku|text}", line: "POST /plain?sku=%zz", reason: "missing"},
-		{key: "{query:sku|text}", line: "POST /plain?sku=7;x=1", reason: "missing"},
-		{key: "{query:sku|text}", line: "POST /plain?sku=7&sku=07", reason: "ambiguous"},
 		{key: "{header:X-Tenant|text}", line: "POST /plain", reason: "missing"},
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: "}, reason: "missing"},
 		{key: "{header:X-Tenant|text}", line: "POST /plain", headers: []string{"X-Tenant: a", "X-Tenant: b"}, reason: "ambiguous"},
@@ -85,12 +73,8 @@ func testBadRequests(t *testing.T, mount Mount) {
 		{key: "{body:id}", line: "POST /plain", body: `{"id":42`, headers: []string{asJSON}, reason: "invalid"},
 		{key: "{body:id}", line: "POST /plain", body: `{"id":42,"x":"&id=43&"}`, headers: []string{asForm}, reason: "content-type"},
 		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: application/json; x"}, reason: "content-type"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, reason: "content-type"}, // of no type
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: "}, reason: "content-type"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: application/merge-patch+json"}, reason: "content-type"},
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: text/json"}, reason: "content-type"},
+		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, reason: "content-type"},                                                      // of no type
 		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: Application/JSON"}, reason: "content-type"}, // gin reads a form
-		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{"Content-Type: text/xml"}, reason: "content-type"},
 		{key: "{body:id}", line: "POST /plain", body: `{"id":42}`, headers: []string{asJSON, asForm}, reason: "content-type"},
 	} {
 		t.Run(test.key+" "+test.line+" "+test.body, func(t *testing.T) {

@@ -20,52 +20,37 @@ func testStream(t *testing.T, mount Mount) {
 	})
 }
 
-// both runs a test over HTTP/1 and HTTP/2.
-func both(t *testing.T, test func(t *testing.T, http2 bool)) {
-	t.Helper()
-	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, http2)
-		})
+func flushed(t *testing.T, mount Mount) {
+	seen := make(chan struct{})
+	b := start(t, mount, Setup{HTTP2: true, Handler: func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "first\n")
+		w.(http.Flusher).Flush()
+		<-seen
+		_, _ = io.WriteString(w, "second\n")
+	}})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", http.NoBody)
+	locktest.OK(t, err)
+	res, err := b.srv.Client().Do(r)
+	locktest.OK(t, err)
+	defer res.Body.Close()
+	if res.ProtoMajor != 2 {
+		t.Errorf("served by %s", res.Proto)
+	}
+	body := bufio.NewReader(res.Body)
+	if line, _ := body.ReadString('\n'); line != "first\n" {
+		t.Errorf("first line: %q", line)
+	}
+	if b.free("order:42") {
+		t.Error("free while the handler runs")
+	}
+	close(seen)
+	if line, _ := body.ReadString('\n'); line != "second\n" {
+		t.Errorf("second line: %q", line)
 	}
 }
 
-func flushed(t *testing.T, mount Mount) {
-	both(t, func(t *testing.T, http2 bool) {
-		t.Helper()
-		seen := make(chan struct{})
-		b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "first\n")
-			w.(http.Flusher).Flush()
-			<-seen
-			_, _ = io.WriteString(w, "second\n")
-		}})
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/orders/42", http.NoBody)
-		locktest.OK(t, err)
-		res, err := b.srv.Client().Do(r)
-		locktest.OK(t, err)
-		defer res.Body.Close()
-		if http2 != (res.ProtoMajor == 2) {
-			t.Errorf("served by %s", res.Proto)
-		}
-		body := bufio.NewReader(res.Body)
-		if line, _ := body.ReadString('\n'); line != "first\n" {
-			t.Errorf("first line: %q", line)
-		}
-		if b.free("order:42") {
-			t.Error("free while the handler runs")
-		}
-		close(seen)
-		if line, _ := body.ReadString('\n'); line != "second\n" {
-			t.Errorf("second line: %q", line)
-		}
-	})
-}
-
 func controller(t *testing.T, mount Mount) {
-	both(t, func(t *testing.T, http2 bool) {
-		t.Helper()
+	for _, http2 := range []bool{false, true} {
 		b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
 			c := http.NewResponseController(w)
 			err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
@@ -78,7 +63,7 @@ func controller(t *testing.T, mount Mount) {
 		if got := b.do("POST /orders/42", ""); got.status != http.StatusOK {
 			t.Errorf("answered %d", got.status)
 		}
-	})
+	}
 }
 
 func informational(t *testing.T, mount Mount) {

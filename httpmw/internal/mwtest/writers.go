@@ -28,9 +28,8 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 		fails   error
 		streams bool // only where a handler writes to the connection
 	}{
-		"NothingWritten":      {handler: nothing},
-		"NothingWrittenHTTP2": {handler: nothing, http2: true},
-		"AnError":             {handler: nothing, fails: errors.New(locktest.Secret)},
+		"NothingWritten": {handler: nothing},
+		"AnError":        {handler: nothing, fails: errors.New(locktest.Secret)},
 		"InformationalOnly": {streams: true, handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusEarlyHints)
 		}},
@@ -39,8 +38,7 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 				_, _ = rf.ReadFrom(http.NoBody)
 			}
 		}},
-		"Bytes":      {want: partial, handler: writes},
-		"BytesHTTP2": {want: partial, handler: writes, http2: true},
+		"Bytes": {want: partial, handler: writes},
 		"String": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "partial")
 		}},
