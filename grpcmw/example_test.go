@@ -23,7 +23,7 @@ type refunds struct {
 
 func (refunds) Refund(ctx context.Context, _ *shoppb.RefundRequest) (*shoppb.Reply, error) {
 	lease, _ := core.FromContext(ctx)
-	return &shoppb.Reply{Text: "refunded under " + lease.Name()}, ctx.Err()
+	return &shoppb.Reply{Value: "refunded under " + lease.Name()}, ctx.Err()
 }
 
 func Example() {
@@ -49,7 +49,7 @@ func Example() {
 	err = locks.Do(ctx, "order:42", func(ctx context.Context) error { // somebody works on order 42
 		for _, id := range []int64{7, 42} {
 			reply, err := client.Refund(ctx, &shoppb.RefundRequest{Order: &shoppb.Order{Id: id}})
-			fmt.Println(id, reply.GetText(), status.Code(err))
+			fmt.Println(id, reply.GetValue(), status.Code(err))
 		}
 		return nil
 	})

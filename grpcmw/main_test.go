@@ -33,7 +33,7 @@ type shop struct {
 }
 
 func (s *shop) Refund(ctx context.Context, req *testpb.RefundRequest) (*testpb.Reply, error) {
-	return &testpb.Reply{Text: "reply"}, s.work(ctx, req)
+	return &testpb.Reply{Value: "reply"}, s.work(ctx, req)
 }
 
 func (s *shop) Watch(req *testpb.RefundRequest, ss grpc.ServerStreamingServer[testpb.Reply]) error {

@@ -99,7 +99,7 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 		}()
 		<-ss.Context().Done()
 		close(lostIt)
-		rpctest.WantStatus(t, ss.Send(&testpb.Reply{Text: "stale"}), codes.Aborted, grpcmw.ReasonLost)
+		rpctest.WantStatus(t, ss.Send(&testpb.Reply{Value: "stale"}), codes.Aborted, grpcmw.ReasonLost)
 		rpctest.WantStatus(t, ss.SendHeader(metadata.Pairs("stale", "1")), codes.Aborted, grpcmw.ReasonLost)
 		rpctest.WantStatus(t, <-received, codes.Aborted, grpcmw.ReasonLost)
 		_, err := ss.Recv()
@@ -129,11 +129,11 @@ func TestAStreamGoesOnWithoutTheLockThatItsHandlerHasGivenUp(t *testing.T) {
 		if _, err := ss.Recv(); err != nil {
 			return err
 		}
-		return ss.Send(&testpb.Reply{Text: "accepted"})
+		return ss.Send(&testpb.Reply{Value: "accepted"})
 	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly"))...)
 	ss := open(t, client)
 	send(t, ss, rpctest.Order())
-	if reply, err := ss.Recv(); err != nil || reply.GetText() != "accepted" {
+	if reply, err := ss.Recv(); err != nil || reply.GetValue() != "accepted" {
 		t.Errorf("%v, %v", reply, err)
 	}
 	if _, err := ss.Recv(); !errors.Is(err, io.EOF) {

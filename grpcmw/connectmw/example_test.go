@@ -53,7 +53,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("refunded under", res.Msg.GetText())
+	fmt.Println("refunded under", res.Msg.GetValue())
 	_, err = client.CallUnary(context.Background(), connect.NewRequest(&testpb.RefundRequest{}))
 	fmt.Println(connect.CodeOf(err))
 	// Output:

@@ -33,7 +33,7 @@ func order(id int64) *connect.Request[request] {
 
 // leaseName answers with the name of the lease, "none" if there is none.
 func leaseName(ctx context.Context, _ *connect.Request[request]) (*connect.Response[reply], error) {
-	return connect.NewResponse(&reply{Text: name(ctx)}), nil
+	return connect.NewResponse(&reply{Value: name(ctx)}), nil
 }
 
 func name(ctx context.Context) string {

@@ -30,7 +30,7 @@ func TestALostStreamEnds(t *testing.T) {
 		if !errors.Is(context.Cause(ctx), core.ErrLost) {
 			t.Errorf("ended by %v", context.Cause(ctx))
 		}
-		return s.Send(&reply{Text: "late"})
+		return s.Send(&reply{Value: "late"})
 	}, connectmw.WithLocks(locks, grpcmw.WithMethod(negotiate, "nightly", core.WithMaxHold(10*time.Millisecond))))
 	s := client(serve(t, negotiate, h), negotiate).CallBidiStream(t.Context())
 	locktest.OK(t, s.Send(order(42).Msg))

@@ -53,7 +53,7 @@ func TestTheTable(t *testing.T) {
 			t.Helper()
 			locks, mux := connectmw.WithLocks(l, rules...), http.NewServeMux()
 			mux.Handle(refund, connect.NewUnaryHandler(refund, func(ctx context.Context, req *connect.Request[request]) (*connect.Response[reply], error) {
-				return connect.NewResponse(&reply{Text: "reply"}), work(ctx, req.Msg)
+				return connect.NewResponse(&reply{Value: "reply"}), work(ctx, req.Msg)
 			}, locks))
 			mux.Handle(watch, connect.NewServerStreamHandler(watch, func(ctx context.Context, req *connect.Request[request], _ *connect.ServerStream[reply]) error {
 				return work(ctx, req.Msg)
@@ -149,7 +149,7 @@ func TestMethodsWithoutARuleAndClientsAreNotLocked(t *testing.T) {
 	onClient, err := connectmw.NewInterceptor(locks, byOrder)
 	locktest.OK(t, err)
 	res, err := client(srv, refund, connect.WithInterceptors(onClient)).CallUnary(t.Context(), order(42))
-	if err != nil || res.Msg.GetText() != "none" {
+	if err != nil || res.Msg.GetValue() != "none" {
 		t.Errorf("%v, %v", res, err)
 	}
 }

@@ -57,7 +57,7 @@ func Test(t *testing.T, f Framework) {
 // The keys of one name and of two.
 const (
 	OrderKey = "order:{order.id}"
-	both     = "order:{order.id} mail:{email}"
+	both     = "order:{order.id} note:{note}"
 )
 
 // MustNotRun is the work of a method that is refused.
@@ -103,11 +103,6 @@ func Locked(key string, opts ...core.Option) []grpcmw.Option {
 // Order is the request whose key, under OrderKey, is "order:42".
 func Order() *testpb.RefundRequest {
 	return &testpb.RefundRequest{Order: &testpb.Order{Id: 42}}
-}
-
-// Transfer is a request of two names, under the key of several.
-func Transfer(id int64, email string) *testpb.RefundRequest {
-	return &testpb.RefundRequest{Order: &testpb.Order{Id: id}, Email: email}
 }
 
 // detail is one of a status, nil if it has none.

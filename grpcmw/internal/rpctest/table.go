@@ -153,25 +153,26 @@ func several(t *testing.T, f Framework) {
 			store := memlock.New()
 			locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
 			client := f.Mount(t, func(ctx context.Context, req *testpb.RefundRequest) error {
-				for _, name := range []string{"order:42", "mail:a"} {
+				for _, name := range []string{"order:42", "note:" + req.GetNote()} {
 					if _, err := core.FenceFor(ctx, name); err != nil {
 						t.Error(err)
 					}
 				}
 				if req.GetNote() == "lose" {
-					store.Lose("mail:a")
+					store.Lose("note:lose")
 					<-ctx.Done()
 				}
 				return nil
 			}, locks, Locked(both, core.WithTTL(300*time.Millisecond))...)
-			_, err := call(t.Context(), client, Transfer(42, "a"))
+			noted := func(note string) *testpb.RefundRequest {
+				return &testpb.RefundRequest{Order: &testpb.Order{Id: 42}, Note: note}
+			}
+			_, err := call(t.Context(), client, noted("a"))
 			locktest.OK(t, err)
-			lose := Transfer(42, "a")
-			lose.Note = "lose"
-			trailer, err := call(t.Context(), client, lose)
+			trailer, err := call(t.Context(), client, noted("lose"))
 			WantBegun(t, err, trailer, codes.Aborted, grpcmw.ReasonLost)
-			locktest.Hold(t, other, "mail:a")
-			trailer, err = call(t.Context(), client, Transfer(42, "a"))
+			locktest.Hold(t, other, "note:a")
+			trailer, err = call(t.Context(), client, noted("a"))
 			WantRefusal(t, err, trailer, codes.Aborted, grpcmw.ReasonHeld)
 			locktest.ComesFree(t, other, "order:42")
 		})
@@ -216,7 +217,7 @@ func sources(t *testing.T, f Framework) {
 // Whatever is wrong with a value of a request: the client is told which source it is, and what is wrong, and never the
 // value. No handler has run.
 func badValues(t *testing.T, f Framework) {
-	email := &testpb.RefundRequest{Email: "secret"}
+	note := &testpb.RefundRequest{Note: "secret"}
 	for name, row := range map[string]struct {
 		key   string
 		req   *testpb.RefundRequest
@@ -226,9 +227,9 @@ func badValues(t *testing.T, f Framework) {
 		"message not set":        {"{order.id}", &testpb.RefundRequest{}, nil, "missing"},
 		"0 without presence":     {"{order.id}", &testpb.RefundRequest{Order: &testpb.Order{}}, nil, "missing"},
 		"string not set":         {"{note}", Order(), nil, "missing"},
-		"the second of two":      {"a:{email}:{note}", email, nil, "missing"},
-		"of the second template": {"mail:{email} note:{note}", email, nil, "missing"},
-		"field not of its form":  {"{note|int}", &testpb.RefundRequest{Note: "secret"}, nil, "invalid"},
+		"the second of two":      {"a:{note}:{order.id}", note, nil, "missing"},
+		"of the second template": {"note:{note} order:{order.id}", note, nil, "missing"},
+		"field not of its form":  {"{note|int}", note, nil, "invalid"},
 		"no metadata":            {"{metadata:x-tenant|text}", Order(), nil, "missing"},
 		"empty metadata":         {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", ""}, "missing"},
 		"metadata that differ":   {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", "secret", "x-tenant", "b"}, "ambiguous"},

@@ -15,6 +15,7 @@ import (
 
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	wrapperspb "google.golang.org/protobuf/types/known/wrapperspb"
 
 	_ "github.com/holdfast-go/holdfast/grpcmw/holdfastpb"
 )
@@ -30,7 +31,6 @@ type RefundRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Order         *Order                 `protobuf:"bytes,1,opt,name=order,proto3" json:"order,omitempty"`
 	Note          string                 `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
-	Email         string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -79,13 +79,6 @@ func (x *RefundRequest) GetNote() string {
 	return ""
 }
 
-func (x *RefundRequest) GetEmail() string {
-	if x != nil {
-		return x.Email
-	}
-	return ""
-}
-
 type Order struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -130,68 +123,21 @@ func (x *Order) GetId() int64 {
 	return 0
 }
 
-type Reply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Reply) Reset() {
-	*x = Reply{}
-	mi := &file_grpcmw_internal_testpb_orders_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Reply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Reply) ProtoMessage() {}
-
-func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_grpcmw_internal_testpb_orders_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Reply.ProtoReflect.Descriptor instead.
-func (*Reply) Descriptor() ([]byte, []int) {
-	return file_grpcmw_internal_testpb_orders_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *Reply) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
 var File_grpcmw_internal_testpb_orders_proto protoreflect.FileDescriptor
 
 const file_grpcmw_internal_testpb_orders_proto_rawDesc = "" +
 	"\n" +
-	"#grpcmw/internal/testpb/orders.proto\x12\ashop.v1\x1a\x16holdfast/v1/lock.proto\"_\n" +
+	"#grpcmw/internal/testpb/orders.proto\x12\ashop.v1\x1a\x1egoogle/protobuf/wrappers.proto\x1a\x16holdfast/v1/lock.proto\"I\n" +
 	"\rRefundRequest\x12$\n" +
 	"\x05order\x18\x01 \x01(\v2\x0e.shop.v1.OrderR\x05order\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\tR\x04note\x12\x14\n" +
-	"\x05email\x18\x03 \x01(\tR\x05email\"\x17\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"\x17\n" +
 	"\x05Order\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"\x1b\n" +
-	"\x05Reply\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text2\xbe\x01\n" +
-	"\x06Orders\x12H\n" +
-	"\x06Refund\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply\"\x16\xca\xe7)\x12\n" +
-	"\x10order:{order.id}\x121\n" +
-	"\x05Watch\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply0\x01\x127\n" +
-	"\tNegotiate\x12\x16.shop.v1.RefundRequest\x1a\x0e.shop.v1.Reply(\x010\x01B8Z6github.com/holdfast-go/holdfast/grpcmw/internal/testpbb\x06proto3"
+	"\x02id\x18\x01 \x01(\x03R\x02id2\xe8\x01\n" +
+	"\x06Orders\x12V\n" +
+	"\x06Refund\x12\x16.shop.v1.RefundRequest\x1a\x1c.google.protobuf.StringValue\"\x16\xca\xe7)\x12\n" +
+	"\x10order:{order.id}\x12?\n" +
+	"\x05Watch\x12\x16.shop.v1.RefundRequest\x1a\x1c.google.protobuf.StringValue0\x01\x12E\n" +
+	"\tNegotiate\x12\x16.shop.v1.RefundRequest\x1a\x1c.google.protobuf.StringValue(\x010\x01B8Z6github.com/holdfast-go/holdfast/grpcmw/internal/testpbb\x06proto3"
 
 var (
 	file_grpcmw_internal_testpb_orders_proto_rawDescOnce sync.Once
@@ -205,20 +151,20 @@ func file_grpcmw_internal_testpb_orders_proto_rawDescGZIP() []byte {
 	return file_grpcmw_internal_testpb_orders_proto_rawDescData
 }
 
-var file_grpcmw_internal_testpb_orders_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_grpcmw_internal_testpb_orders_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_grpcmw_internal_testpb_orders_proto_goTypes = []any{
-	(*RefundRequest)(nil), // 0: shop.v1.RefundRequest
-	(*Order)(nil),         // 1: shop.v1.Order
-	(*Reply)(nil),         // 2: shop.v1.Reply
+	(*RefundRequest)(nil),          // 0: shop.v1.RefundRequest
+	(*Order)(nil),                  // 1: shop.v1.Order
+	(*wrapperspb.StringValue)(nil), // 2: google.protobuf.StringValue
 }
 var file_grpcmw_internal_testpb_orders_proto_depIdxs = []int32{
 	1, // 0: shop.v1.RefundRequest.order:type_name -> shop.v1.Order
 	0, // 1: shop.v1.Orders.Refund:input_type -> shop.v1.RefundRequest
 	0, // 2: shop.v1.Orders.Watch:input_type -> shop.v1.RefundRequest
 	0, // 3: shop.v1.Orders.Negotiate:input_type -> shop.v1.RefundRequest
-	2, // 4: shop.v1.Orders.Refund:output_type -> shop.v1.Reply
-	2, // 5: shop.v1.Orders.Watch:output_type -> shop.v1.Reply
-	2, // 6: shop.v1.Orders.Negotiate:output_type -> shop.v1.Reply
+	2, // 4: shop.v1.Orders.Refund:output_type -> google.protobuf.StringValue
+	2, // 5: shop.v1.Orders.Watch:output_type -> google.protobuf.StringValue
+	2, // 6: shop.v1.Orders.Negotiate:output_type -> google.protobuf.StringValue
 	4, // [4:7] is the sub-list for method output_type
 	1, // [1:4] is the sub-list for method input_type
 	1, // [1:1] is the sub-list for extension type_name
@@ -237,7 +183,7 @@ func file_grpcmw_internal_testpb_orders_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_grpcmw_internal_testpb_orders_proto_rawDesc), len(file_grpcmw_internal_testpb_orders_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

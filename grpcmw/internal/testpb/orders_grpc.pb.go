@@ -14,6 +14,7 @@ import (
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
+	wrapperspb "google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // This is a compile-time assertion to ensure that this generated file
@@ -31,9 +32,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type OrdersClient interface {
-	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*Reply, error)
-	Watch(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Reply], error)
-	Negotiate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RefundRequest, Reply], error)
+	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*wrapperspb.StringValue, error)
+	Watch(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[wrapperspb.StringValue], error)
+	Negotiate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RefundRequest, wrapperspb.StringValue], error)
 }
 
 type ordersClient struct {
@@ -44,9 +45,9 @@ func NewOrdersClient(cc grpc.ClientConnInterface) OrdersClient {
 	return &ordersClient{cc}
 }
 
-func (c *ordersClient) Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*Reply, error) {
+func (c *ordersClient) Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*wrapperspb.StringValue, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(Reply)
+	out := new(wrapperspb.StringValue)
 	err := c.cc.Invoke(ctx, Orders_Refund_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -54,13 +55,13 @@ func (c *ordersClient) Refund(ctx context.Context, in *RefundRequest, opts ...gr
 	return out, nil
 }
 
-func (c *ordersClient) Watch(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Reply], error) {
+func (c *ordersClient) Watch(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[wrapperspb.StringValue], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[0], Orders_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[RefundRequest, Reply]{ClientStream: stream}
+	x := &grpc.GenericClientStream[RefundRequest, wrapperspb.StringValue]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -71,28 +72,28 @@ func (c *ordersClient) Watch(ctx context.Context, in *RefundRequest, opts ...grp
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_WatchClient = grpc.ServerStreamingClient[Reply]
+type Orders_WatchClient = grpc.ServerStreamingClient[wrapperspb.StringValue]
 
-func (c *ordersClient) Negotiate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RefundRequest, Reply], error) {
+func (c *ordersClient) Negotiate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RefundRequest, wrapperspb.StringValue], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[1], Orders_Negotiate_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[RefundRequest, Reply]{ClientStream: stream}
+	x := &grpc.GenericClientStream[RefundRequest, wrapperspb.StringValue]{ClientStream: stream}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_NegotiateClient = grpc.BidiStreamingClient[RefundRequest, Reply]
+type Orders_NegotiateClient = grpc.BidiStreamingClient[RefundRequest, wrapperspb.StringValue]
 
 // OrdersServer is the server API for Orders service.
 // All implementations must embed UnimplementedOrdersServer
 // for forward compatibility.
 type OrdersServer interface {
-	Refund(context.Context, *RefundRequest) (*Reply, error)
-	Watch(*RefundRequest, grpc.ServerStreamingServer[Reply]) error
-	Negotiate(grpc.BidiStreamingServer[RefundRequest, Reply]) error
+	Refund(context.Context, *RefundRequest) (*wrapperspb.StringValue, error)
+	Watch(*RefundRequest, grpc.ServerStreamingServer[wrapperspb.StringValue]) error
+	Negotiate(grpc.BidiStreamingServer[RefundRequest, wrapperspb.StringValue]) error
 	mustEmbedUnimplementedOrdersServer()
 }
 
@@ -103,13 +104,13 @@ type OrdersServer interface {
 // pointer dereference when methods are called.
 type UnimplementedOrdersServer struct{}
 
-func (UnimplementedOrdersServer) Refund(context.Context, *RefundRequest) (*Reply, error) {
+func (UnimplementedOrdersServer) Refund(context.Context, *RefundRequest) (*wrapperspb.StringValue, error) {
 	return nil, status.Error(codes.Unimplemented, "method Refund not implemented")
 }
-func (UnimplementedOrdersServer) Watch(*RefundRequest, grpc.ServerStreamingServer[Reply]) error {
+func (UnimplementedOrdersServer) Watch(*RefundRequest, grpc.ServerStreamingServer[wrapperspb.StringValue]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
-func (UnimplementedOrdersServer) Negotiate(grpc.BidiStreamingServer[RefundRequest, Reply]) error {
+func (UnimplementedOrdersServer) Negotiate(grpc.BidiStreamingServer[RefundRequest, wrapperspb.StringValue]) error {
 	return status.Error(codes.Unimplemented, "method Negotiate not implemented")
 }
 func (UnimplementedOrdersServer) mustEmbedUnimplementedOrdersServer() {}
@@ -156,18 +157,18 @@ func _Orders_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(OrdersServer).Watch(m, &grpc.GenericServerStream[RefundRequest, Reply]{ServerStream: stream})
+	return srv.(OrdersServer).Watch(m, &grpc.GenericServerStream[RefundRequest, wrapperspb.StringValue]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_WatchServer = grpc.ServerStreamingServer[Reply]
+type Orders_WatchServer = grpc.ServerStreamingServer[wrapperspb.StringValue]
 
 func _Orders_Negotiate_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(OrdersServer).Negotiate(&grpc.GenericServerStream[RefundRequest, Reply]{ServerStream: stream})
+	return srv.(OrdersServer).Negotiate(&grpc.GenericServerStream[RefundRequest, wrapperspb.StringValue]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_NegotiateServer = grpc.BidiStreamingServer[RefundRequest, Reply]
+type Orders_NegotiateServer = grpc.BidiStreamingServer[RefundRequest, wrapperspb.StringValue]
 
 // Orders_ServiceDesc is the grpc.ServiceDesc for Orders service.
 // It's only intended for direct use with grpc.RegisterService,

@@ -9,3 +9,8 @@ package testpb
 //go:generate env GOBIN=$PWD/bin go install google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 //go:generate env PATH=$PWD/bin:$PATH protoc -I ../../.. -I ../../holdfastpb --go_out=../../.. --go_opt=paths=source_relative --go-grpc_out=../../.. --go-grpc_opt=paths=source_relative grpcmw/internal/testpb/orders.proto
 //go:generate rm -r bin
+
+import "google.golang.org/protobuf/types/known/wrapperspb"
+
+// Reply is what all methods reply.
+type Reply = wrapperspb.StringValue
