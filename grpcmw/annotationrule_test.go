@@ -64,27 +64,24 @@ func TestAnAnnotationIsItsOptions(t *testing.T) {
 		"an empty dedup_scope":  {&holdfastpb.LockRule{Dedup: new("24h"), DedupScope: new("")}, nil, []core.Option{core.WithDedup(24 * time.Hour), core.WithDedupScope("")}},
 		"max_hold and wait are": {&holdfastpb.LockRule{MaxHold: new("1m"), Wait: new("2s")}, nil, nil}, // not in a claim
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			row.rule.Key = "thing:{id}"
-			claim := func(do func(driver.Driver) error) driver.Claim {
-				store := locktest.NewBackend()
-				locktest.OK(t, do(store))
-				c := <-store.Granted
-				c.Token, c.Label, c.Heard, c.Fences = "", "", nil, 0
-				return c
-			}
-			got := claim(func(d driver.Driver) error {
-				return annotatedGuard(t, d, row.rule, row.defaults...)(t.Context(), nothing)
-			})
-			opts := append([]core.Option{core.WithWait(0), core.WithDedupScope(touch)}, row.want...)
-			want := claim(func(d driver.Driver) error {
-				return locktest.Locker(t, d).Do(t.Context(), "thing:42", func(context.Context) error { return nil }, opts...)
-			})
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%+v, want %+v", got, want)
-			}
+		row.rule.Key = "thing:{id}"
+		claim := func(do func(driver.Driver) error) driver.Claim {
+			store := locktest.NewBackend()
+			locktest.OK(t, do(store))
+			c := <-store.Granted
+			c.Token, c.Label, c.Heard, c.Fences = "", "", nil, 0
+			return c
+		}
+		got := claim(func(d driver.Driver) error {
+			return annotatedGuard(t, d, row.rule, row.defaults...)(t.Context(), nothing)
 		})
+		opts := append([]core.Option{core.WithWait(0), core.WithDedupScope(touch)}, row.want...)
+		want := claim(func(d driver.Driver) error {
+			return locktest.Locker(t, d).Do(t.Context(), "thing:42", func(context.Context) error { return nil }, opts...)
+		})
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
 	}
 }
 
@@ -100,20 +97,17 @@ func TestWaitOfAnAnnotationBoundsTheWait(t *testing.T) {
 		"forever":                 {new("forever"), nil, 300 * time.Second}, // until the request's context ends
 		"its own, over a default": {new("2s"), []core.Option{core.WithWait(5 * time.Second)}, 2 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				store := memlock.New()
-				locktest.Hold(t, locktest.Locker(t, store), "thing:42", core.WithMaxHold(0))
-				call := annotatedGuard(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Second)
-				defer cancel()
-				began := time.Now()
-				rpctest.WantStatus(t, call(ctx, nothing), codes.Aborted, grpcmw.ReasonHeld)
-				if waited := time.Since(began); waited != row.waits {
-					t.Errorf("waited %s, want %s", waited, row.waits)
-				}
-			})
+		synctest.Test(t, func(t *testing.T) {
+			store := memlock.New()
+			locktest.Hold(t, locktest.Locker(t, store), "thing:42", core.WithMaxHold(0))
+			call := annotatedGuard(t, store, &holdfastpb.LockRule{Key: "thing:{id}", Wait: row.wait}, row.defaults...)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Second)
+			defer cancel()
+			began := time.Now()
+			rpctest.WantStatus(t, call(ctx, nothing), codes.Aborted, grpcmw.ReasonHeld)
+			if waited := time.Since(began); waited != row.waits {
+				t.Errorf("%s: waited %s, want %s", name, waited, row.waits)
+			}
 		})
 	}
 }
@@ -152,27 +146,24 @@ func TestAnnotationThatCannotWorkIsAConstructionErrorThatNamesItsMethod(t *testi
 		"a field of the future": {future(t), "does not know"},
 		"broken bytes":          {unknown(protowire.AppendVarint(nil, 85625<<3|2), 200), "option (holdfast.v1.lock)"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": row.opts, "Good": key("thing:{id}"), "Plain": nil})
-			guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
-			if guard != nil || !errors.Is(err, core.ErrInvalid) {
-				t.Fatalf("New: %v, %v", guard, err)
+		files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": row.opts, "Good": key("thing:{id}"), "Plain": nil})
+		guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
+		if guard != nil || !errors.Is(err, core.ErrInvalid) {
+			t.Fatalf("%s: %v, %v", name, guard, err)
+		}
+		for _, says := range []string{"grpcmw: ", touch, "(holdfast.v1.lock)", row.says} {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q does not say %q", name, err, says)
 			}
-			for _, says := range []string{"grpcmw: ", touch, "(holdfast.v1.lock)", row.says} {
-				if !strings.Contains(err.Error(), says) {
-					t.Errorf("%q does not say %q", err, says)
-				}
-			}
-			if strings.Contains(err.Error(), "Good") {
-				t.Errorf("%q speaks of a rule that works", err)
-			}
-			// The server's own rule stands in place of the one that cannot work.
-			guard, err = grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
-			if err != nil || len(guard.Methods()) != 2 {
-				t.Errorf("with a rule of the server's own: %v", err)
-			}
-		})
+		}
+		if strings.Contains(err.Error(), "Good") {
+			t.Errorf("%s: %q speaks of a rule that works", name, err)
+		}
+		// The server's own rule stands in place of the one that cannot work.
+		guard, err = grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations(), grpcmw.WithMethod(touch, "a"))
+		if err != nil || len(guard.Methods()) != 2 {
+			t.Errorf("%s, with a rule of the server's own: %v", name, err)
+		}
 	}
 }
 
@@ -203,14 +194,11 @@ func TestAnnotationInAnyFormLocks(t *testing.T) {
 	for name, opts := range map[string]*descriptorpb.MethodOptions{
 		"not decoded": unknown(raw), "decoded as a dynamic message": dynamic,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": opts})
-			guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
-			if err != nil || len(guard.Methods()) != 1 {
-				t.Errorf("New: %v, %v", guard, err)
-			}
-		})
+		files := private(t, map[string]*descriptorpb.MethodOptions{"Touch": opts})
+		guard, err := grpcmw.NewFrom(files, locktest.Memory(t), grpcmw.WithAnnotations())
+		if err != nil || len(guard.Methods()) != 1 {
+			t.Errorf("%s: %v, %v", name, guard, err)
+		}
 	}
 }
 
