@@ -55,12 +55,6 @@ func TestActionsDependOnTheHolder(t *testing.T) {
 		}
 		seen[id] = true
 	}
-	for i, c := range cases {
-		id := fmt.Sprintf("%s-%d", q.name, i)
-		if c.finished {
-			q.await(t, id, asynq.TaskStateCompleted)
-		}
-	}
 }
 
 func TestActionsOnTheLastAttempt(t *testing.T) {

@@ -111,35 +111,29 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
 		payload  string
-		rule     core.Option
-		defaults core.Option // the Locker's
+		rule     []core.Option
+		defaults []core.Option // the Locker's
 	}{
-		"another name":                 {`{"order_id":43}`, core.WithMaxHold(0), core.WithMaxHold(0)},
-		"no name":                      {`{}`, core.WithMaxHold(0), core.WithMaxHold(0)},
-		"no name, limits by default":   {`{}`, core.WithMaxHold(0), core.WithLimit(3)},
-		"no name, min-hold by default": {`{}`, core.WithMaxHold(0), core.WithMinHold(time.Hour)},
-		"a limit":                      {`{"order_id":42}`, core.WithLimit(3), core.WithMaxHold(0)},
-		"shared":                       {`{"order_id":42}`, core.WithShared(), core.WithMaxHold(0)},
+		"another name":                 {`{"order_id":43}`, nil, nil},
+		"no name":                      {`{}`, nil, nil},
+		"no name, limits by default":   {`{}`, nil, []core.Option{core.WithLimit(3)}},
+		"no name, min-hold by default": {`{}`, nil, []core.Option{core.WithMinHold(time.Hour)}},
+		"a limit":                      {`{"order_id":42}`, []core.Option{core.WithLimit(3)}, nil},
+		"shared":                       {`{"order_id":42}`, []core.Option{core.WithShared()}, nil},
 	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			store := memlock.New()
-			locks, err := locktest.Locker(t, store).With(test.defaults)
-			locktest.OK(t, err)
-			request, err := locktest.Locker(t, store).TryAcquire(t.Context(), "order:42")
-			locktest.OK(t, err)
-			handoff, err := request.Detach(t.Context(), keep)
-			locktest.OK(t, err)
-			headers := map[string]string{taskmw.HandoffHeader: handoff.Encode()}
-			err = muxOf(mustNotRun(t), ship(t, locks, taskmw.Retry, test.rule)).
-				ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(test.payload), headers))
-			if !errors.Is(err, asynq.SkipRetry) {
-				t.Errorf("%v, want an archived task", err)
-			}
-			if !isFree(t, store) {
-				t.Error("not free")
-			}
-		})
+		store := memlock.New()
+		locks, err := locktest.Locker(t, store).With(test.defaults...)
+		locktest.OK(t, err)
+		request, err := locktest.Locker(t, store).TryAcquire(t.Context(), "order:42")
+		locktest.OK(t, err)
+		handoff, err := request.Detach(t.Context(), keep)
+		locktest.OK(t, err)
+		headers := map[string]string{taskmw.HandoffHeader: handoff.Encode()}
+		err = muxOf(mustNotRun(t), ship(t, locks, taskmw.Retry, test.rule...)).
+			ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(test.payload), headers))
+		if !errors.Is(err, asynq.SkipRetry) || !isFree(t, store) {
+			t.Errorf("%s: %v, want an archived task and a free name", what, err)
+		}
 	}
 }
 

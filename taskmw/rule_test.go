@@ -142,17 +142,9 @@ func TestConfigureKeepsWhatTheConfigHas(t *testing.T) {
 	if len(told) != 3 { // and not of the conflict
 		t.Errorf("ErrorHandler was told of %v", told)
 	}
-}
-
-func TestConfigureOfAnEmptyConfigKeepsAsynqsDefaults(t *testing.T) {
-	t.Parallel()
-	var cfg asynq.Config
-	taskmw.Configure(&cfg)
-	if cfg.ErrorHandler != nil || !cfg.IsFailure(errors.New("x")) || cfg.IsFailure(nil) {
-		t.Error("ErrorHandler and IsFailure are not asynq's")
-	}
-	if d := cfg.RetryDelayFunc(2, errors.New("x"), shipTask()); d < 31*time.Second || d > 121*time.Second {
-		t.Errorf("RetryDelayFunc is not asynq's: %s", d)
+	empty := configured(t, asynq.Config{})
+	if d := empty.RetryDelayFunc(2, other, shipTask()); empty.ErrorHandler != nil || !empty.IsFailure(other) || empty.IsFailure(nil) || d < 31*time.Second || d > 121*time.Second {
+		t.Errorf("asynq's defaults are lost: retried in %s", d)
 	}
 }
 

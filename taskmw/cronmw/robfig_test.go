@@ -3,7 +3,8 @@ package cronmw_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
+	"log"
 	"strings"
 	"testing"
 	"time"
@@ -18,35 +19,29 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines is a cron.Logger.
-type lines struct{ said []string }
+// logTo is a cron.Logger that writes a line "what, error=…, lock=…".
+func logTo(w io.Writer) cron.Logger { return cron.VerbosePrintfLogger(log.New(w, "", 0)) }
 
-func (l *lines) Info(msg string, pairs ...any) {
-	l.said = append(l.said, fmt.Sprint("info ", msg, pairs))
-}
-
-func (l *lines) Error(err error, msg string, pairs ...any) {
-	l.said = append(l.said, fmt.Sprint("error ", msg, pairs, err))
-}
-
-func (l *lines) has(t *testing.T, words ...string) {
+// says fails the test unless there is one line, which begins so and has these words.
+func says(t *testing.T, logged *strings.Builder, begins string, words ...string) {
 	t.Helper()
-	if len(l.said) != 1 {
-		t.Fatalf("%d lines: %q", len(l.said), l.said)
+	text := logged.String()
+	if strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, begins) {
+		t.Errorf("logged %q, want one line %q", text, begins)
 	}
 	for _, word := range words {
-		if !strings.Contains(l.said[0], word) {
-			t.Errorf("%q does not say %q", l.said[0], word)
+		if !strings.Contains(text, word) {
+			t.Errorf("%q does not say %q", text, word)
 		}
 	}
 }
 
 func TestAJobRunsUnderItsName(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var logged strings.Builder
 	locks := locktest.Memory(t)
 	ran := 0
-	wrap := cronmw.SkipIfHeld(locks, "cron:report", &log)
+	wrap := cronmw.SkipIfHeld(locks, "cron:report", logTo(&logged))
 	cron.NewChain(wrap).Then(cronmw.Func(func(ctx context.Context) error {
 		x, _ := core.FromContext(ctx)
 		if ran++; x.Name() != "cron:report" {
@@ -55,28 +50,28 @@ func TestAJobRunsUnderItsName(t *testing.T) {
 		return nil
 	})).Run()
 	cron.NewChain(wrap).Then(cron.FuncJob(func() { ran++ })).Run()
-	if ran != 2 || len(log.said) != 0 {
-		t.Errorf("ran %d times, said %q", ran, log.said)
+	if ran != 2 || logged.Len() != 0 {
+		t.Errorf("ran %d times, logged %q", ran, logged.String())
 	}
 }
 
 func TestATickThatAnotherNodeHasRunIsSkippedAndLogged(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var logged strings.Builder
 	locks := locktest.Memory(t)
 	ran := 0
 	for range 2 { // one after the other: the second node fires late
-		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMinHold(time.Hour))(cron.FuncJob(func() { ran++ })).Run()
+		cronmw.SkipIfHeld(locks, "cron:report", logTo(&logged), core.WithMinHold(time.Hour))(cron.FuncJob(func() { ran++ })).Run()
 	}
 	if ran != 1 {
 		t.Errorf("ran %d times", ran)
 	}
-	log.has(t, "info skip", "cron:report", "held")
+	says(t, &logged, "skip, lock=cron:report, reason=", "held")
 }
 
 func TestWhatBecomesOfAJobIsLogged(t *testing.T) {
 	t.Parallel()
-	for says, c := range map[string]struct {
+	for why, c := range map[string]struct {
 		job   cronmw.Func
 		drain bool
 		ran   bool
@@ -86,13 +81,13 @@ func TestWhatBecomesOfAJobIsLogged(t *testing.T) {
 		"held":          {func(context.Context) error { return core.ErrHeld }, false, true}, // by a lock of its own
 		"about to stop": {func(context.Context) error { t.Error("it ran"); return nil }, true, false},
 	} {
-		var log lines
+		var logged strings.Builder
 		locks := locktest.Memory(t)
 		if c.drain {
 			locktest.OK(t, locks.Drain(t.Context()))
 		}
-		cronmw.SkipIfHeld(locks, "cron:report", &log, core.WithMaxHold(10*time.Millisecond))(c.job).Run()
-		log.has(t, map[bool]string{true: "error run", false: "error not run"}[c.ran], says)
+		cronmw.SkipIfHeld(locks, "cron:report", logTo(&logged), core.WithMaxHold(10*time.Millisecond))(c.job).Run()
+		says(t, &logged, map[bool]string{true: "run, error=", false: "not run, error="}[c.ran], why, "lock=cron:report")
 	}
 }
 

@@ -67,40 +67,14 @@ func TestTheTable(t *testing.T) {
 	})
 }
 
-// newRouter returns a router; run starts it, until the test ends.
-func newRouter(t *testing.T) (router *message.Router, run func()) {
-	t.Helper()
-	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
-	locktest.OK(t, err)
-	return router, func() {
-		over := make(chan error, 1)
-		go func() { over <- router.Run(t.Context()) }()
-		t.Cleanup(func() {
-			locktest.OK(t, errors.Join(router.Close(), <-over))
-		})
-		<-router.Running()
-	}
-}
-
-func newPubSub(t *testing.T) *gochannel.GoChannel {
-	t.Helper()
-	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
-	t.Cleanup(func() { _ = pubsub.Close() })
-	return pubsub
-}
-
-// publish sends a message about order 42.
-func publish(t *testing.T, pubsub *gochannel.GoChannel) {
-	t.Helper()
-	locktest.OK(t, pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))))
-}
-
 func TestDedupIsOfAHandler(t *testing.T) {
 	t.Parallel()
 	locks := locktest.Memory(t)
 	lock := watermillmw.Lock(locks, "order:{id}", core.WithDedup(time.Hour))
-	pubsub := newPubSub(t)
-	router, run := newRouter(t)
+	pubsub := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
+	t.Cleanup(func() { _ = pubsub.Close() })
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	locktest.OK(t, err)
 	handled := make(chan string, 2)
 	for _, name := range []string{"pay", "ship"} { // each has the message
 		router.AddNoPublisherHandler(name, "orders", pubsub, func(msg *message.Message) error {
@@ -117,8 +91,11 @@ func TestDedupIsOfAHandler(t *testing.T) {
 			}
 		}, lock)
 	}
-	run()
-	publish(t, pubsub)
+	over := make(chan error, 1)
+	go func() { over <- router.Run(t.Context()) }()
+	t.Cleanup(func() { locktest.OK(t, errors.Join(router.Close(), <-over)) })
+	<-router.Running()
+	locktest.OK(t, pubsub.Publish("orders", message.NewMessage("m-1", message.Payload(`{"id":42}`))))
 	got := map[string]int{}
 	for got[""] < 2 {
 		got[<-handled]++
