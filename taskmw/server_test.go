@@ -75,52 +75,17 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 
 func TestLastAttemptWaitsForTheName(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]int{"no retries": 0, "retries used up": 1} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q := newQueue(t)
-			store := locktest.NewBackend()
-			record, runs := recorder()
-			held := make(chan struct{})
-			mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
-				if n, _ := asynq.GetRetryCount(ctx); n == limit {
-					return nil
-				}
-				return errors.New("broken")
-			}, record, before(held), ship(t, locktest.Locker(t, store), taskmw.Retry))
-			q.serve(t, q.quick(), mux)
-			var release func()
-			take := func() { release = hold(t, store, "order:42"); close(held) }
-			if limit == 0 {
-				take()
-			}
-			id := q.enqueue(t, shipTask(), asynq.MaxRetry(limit))
-			if limit > 0 {
-				<-runs // and so has been released
-				take()
-			}
-			<-store.Refused
-			if info, err := q.inspect.GetTaskInfo(q.name, id); err != nil || info.State != asynq.TaskStateActive {
-				t.Errorf("while it waits: %+v, %v", info, err)
-			}
-			release()
-			if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != limit {
-				t.Errorf("retried %d times", info.Retried)
-			}
-		})
+	q, store := newQueue(t), locktest.NewBackend()
+	release := hold(t, store, "order:42")
+	q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Retry)))
+	id := q.enqueue(t, shipTask(), asynq.MaxRetry(0))
+	<-store.Refused
+	if info, err := q.inspect.GetTaskInfo(q.name, id); err != nil || info.State != asynq.TaskStateActive {
+		t.Errorf("while it waits: %+v, %v", info, err)
 	}
-}
-
-// before is a middleware that lets a task's last attempt pass once ready is closed.
-func before(ready <-chan struct{}) asynq.MiddlewareFunc {
-	return func(next asynq.Handler) asynq.Handler {
-		return asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-			retried, _ := asynq.GetRetryCount(ctx)
-			if limit, _ := asynq.GetMaxRetry(ctx); retried == limit {
-				<-ready
-			}
-			return next.ProcessTask(ctx, t)
-		})
+	release()
+	if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
+		t.Errorf("retried %d times", info.Retried)
 	}
 }
 
@@ -141,12 +106,11 @@ func TestADrainingServerPutsTasksBack(t *testing.T) {
 			}
 			cfg := q.quick()
 			cfg.ShutdownTimeout = 100 * time.Millisecond
-			handler := func(context.Context, *asynq.Task) error { return nil }
-			srv := q.serve(t, cfg, muxOf(handler, tell, ship(t, locks, taskmw.Retry)))
+			srv := q.serve(t, cfg, muxOf(succeed, tell, ship(t, locks, taskmw.Retry)))
 			id := q.enqueue(t, shipTask(), asynq.MaxRetry(limit))
 			<-begun
 			srv.Shutdown()
-			q.serve(t, q.quick(), muxOf(handler, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
+			q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 			if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
 				t.Errorf("it counted as a failure: %+v", info)
 			}

@@ -2,7 +2,6 @@ package fibermw_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -169,7 +168,12 @@ func asHTTP(c fiber.Ctx) *http.Request {
 
 func call(t *testing.T, app *fiber.App, target string) (status int, body string) {
 	t.Helper()
-	res, err := app.Test(httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody))
+	return send(t, app, httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody))
+}
+
+func send(t *testing.T, app *fiber.App, r *http.Request) (status int, body string) {
+	t.Helper()
+	res, err := app.Test(r)
 	locktest.OK(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
@@ -215,6 +219,10 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 	t.Parallel()
 	locks := locktest.Memory(t)
 	app := fiber.New(fiber.Config{StreamRequestBody: true})
+	app.Use(func(c fiber.Ctx) error {
+		c.RequestCtx().SetConnectionClose() // the server does not look for another request behind a body that it has not read
+		return c.Next()
+	})
 	app.Post("/upload/:id", fibermw.Lock(locks, "order:{id|int}"), func(c fiber.Ctx) error {
 		if !c.Request().IsBodyStream() {
 			t.Error("somebody has read the stream")
@@ -233,14 +241,6 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 		}
 		return leaseName(c)
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	locktest.OK(t, err)
-	served := make(chan error, 1)
-	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
-	t.Cleanup(func() {
-		locktest.OK(t, errors.Join(app.Shutdown(), <-served))
-	})
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	large := strings.Repeat(" ", 1<<20)
 	for _, test := range []struct {
 		target string
@@ -251,19 +251,16 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 		{"/upload/42", strings.NewReader(large), 200, "1048576"},
 		{"/upload/42", unsized{strings.NewReader(large)}, 200, "1048576"},
 		{"/json", strings.NewReader(`{"id":42}`), 200, "order:42"},
-		// No larger, since fasthttp resets a connection of which it has not read all: the answer may be lost.
 		{"/json", strings.NewReader(`{"id":42}` + strings.Repeat(" ", 1000)), 413, httpmw.TypeTooLarge},
 		{"/json", unsized{strings.NewReader(`{"id":42}`)}, 413, httpmw.TypeTooLarge},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+listener.Addr().String()+test.target, test.body)
-		locktest.OK(t, err)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, test.target, test.body)
 		r.Header.Set("Content-Type", "application/json")
-		res, err := client.Do(r)
-		locktest.OK(t, err)
-		text, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if err != nil || res.StatusCode != test.status || !strings.Contains(string(text), test.text) {
-			t.Errorf("%s: %d %s (%v), want %d %s", test.target, res.StatusCode, text, err, test.status, test.text)
+		if r.ContentLength < 0 {
+			r.TransferEncoding = []string{"chunked"}
+		}
+		if status, text := send(t, app, r); status != test.status || !strings.Contains(text, test.text) {
+			t.Errorf("%s: %d %s, want %d %s", test.target, status, text, test.status, test.text)
 		}
 	}
 }
@@ -286,11 +283,8 @@ func TestABodyThatIsDecodedForTheHandlerNamesNothing(t *testing.T) {
 		if encoding != "" {
 			r.Header.Set("Content-Encoding", encoding)
 		}
-		res, err := app.Test(r)
-		locktest.OK(t, err)
-		_ = res.Body.Close()
-		if res.StatusCode != status {
-			t.Errorf("%q: %d, want %d", encoding, res.StatusCode, status)
+		if got, _ := send(t, app, r); got != status {
+			t.Errorf("%q: %d, want %d", encoding, got, status)
 		}
 	}
 }
