@@ -122,16 +122,6 @@ func TestAHandlerRunsUnderTheLockOfItsRequest(t *testing.T) {
 	}
 }
 
-// busy is a shop whose methods run until they are let go.
-func busy() (s *shop, running <-chan context.Context, letGo chan<- struct{}) {
-	contexts, let := make(chan context.Context, 1), make(chan struct{})
-	return &shop{work: func(ctx context.Context, _ *testpb.RefundRequest) error {
-		contexts <- ctx
-		<-let
-		return ctx.Err()
-	}}, contexts, let
-}
-
 func TestTheLockOutlivesWhateverEndsItsRequest(t *testing.T) {
 	t.Parallel()
 	for why, c := range map[string]struct {
@@ -145,8 +135,12 @@ func TestTheLockOutlivesWhateverEndsItsRequest(t *testing.T) {
 			t.Run(why+", "+what, func(t *testing.T) {
 				t.Parallel()
 				locks, other := locktest.Two(t)
-				service, running, letGo := busy()
-				srv, addr := start(t, service, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
+				running, letGo := make(chan context.Context, 1), make(chan struct{})
+				srv, addr := start(t, &shop{work: func(ctx context.Context, _ *testpb.RefundRequest) error {
+					running <- ctx
+					<-letGo
+					return ctx.Err()
+				}}, grpcmw.ServerOptions(locks, rpctest.Locked(rpctest.OrderKey)...)...)
 				client := dial(t, addr)
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()

@@ -93,7 +93,7 @@ type Route struct {
 func Run(t *testing.T, f Framework) {
 	t.Helper()
 	tests := map[string]func(*testing.T, Mount){
-		"Answers": testAnswers, "Names": testNames, "BadRequests": testBadRequests, "Dedup": testDedup, "Construction": testConstruction,
+		"Answers": testAnswers, "Names": testNames, "Dedup": testDedup, "Construction": testConstruction,
 		"Loss":   func(t *testing.T, mount Mount) { t.Helper(); testLoss(t, mount, f.Streams) },
 		"Routes": func(t *testing.T, mount Mount) { t.Helper(); testRoutes(t, mount, f.Routes) },
 		"Bind":   func(t *testing.T, _ Mount) { t.Helper(); testBind(t, f.Bind) },

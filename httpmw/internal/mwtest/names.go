@@ -19,7 +19,8 @@ func testNames(t *testing.T, mount Mount) {
 	for _, test := range []struct {
 		key, line, body string
 		headers         []string
-		want            string
+		want            string // the name, or
+		reason          string // why there is none
 	}{
 		{key: "order:{id|int}", line: "POST /orders/42", want: "order:42"},
 		{key: "order:{id|int}", line: "POST /orders/042", want: "order:42"},
@@ -40,21 +41,6 @@ func testNames(t *testing.T, mount Mount) {
 		{key: "{body:order.id}", line: "POST /plain", body: `{"order":{"id":42}}`, headers: []string{asJSON}, want: "42"},
 		{key: "{body:id}", line: "PUT /plain", body: `{"id":"42"}`, headers: []string{"Content-Type: application/json; charset=utf-8"}, want: "42"},
 		{key: "{body:id}:{body:sku}", line: "POST /plain", body: `{"id":42,"sku":"a:b"}`, headers: []string{asJSON}, want: "42:a%3Ab"},
-	} {
-		t.Run(test.key+" "+test.line, func(t *testing.T) {
-			t.Parallel()
-			b := start(t, mount, Setup{Key: test.key})
-			b.passed(b.do(test.line, test.body, test.headers...), test.want)
-		})
-	}
-}
-
-func testBadRequests(t *testing.T, mount Mount) {
-	for _, test := range []struct {
-		key, line, body string
-		headers         []string
-		reason          string
-	}{
 		{key: "{id|int}", line: "POST /orders/4e1", reason: "invalid"},
 		{key: "{query:id|int}", line: "POST /plain?id=+42", reason: "invalid"},
 		{key: "{header:X-Order|uuid}", line: "POST /plain", headers: []string{"X-Order: 42"}, reason: "invalid"},
@@ -80,8 +66,12 @@ func testBadRequests(t *testing.T, mount Mount) {
 		t.Run(test.key+" "+test.line+" "+test.body, func(t *testing.T) {
 			t.Parallel()
 			b := start(t, mount, Setup{Key: test.key})
-			b.store.Down.Store(true) // nothing is asked of the backend
+			b.store.Down.Store(test.reason != "") // nothing is asked of the backend
 			got := b.do(test.line, test.body, test.headers...)
+			if test.reason == "" {
+				b.passed(got, test.want)
+				return
+			}
 			b.expect(got, rowBadKey)
 			source, _, _ := strings.Cut(strings.Trim(test.key, "{}"), "|")
 			b.blames(got, source, test.reason)

@@ -2,7 +2,6 @@
 package httpnames_test
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -11,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
 	"github.com/holdfast-go/holdfast/core/key"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 var (
@@ -31,11 +29,7 @@ type all struct {
 
 func newAll(tb testing.TB) *all {
 	tb.Helper()
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = locks.Close(context.Background()) })
+	locks := locktest.Memory(tb)
 	return &all{
 		serve: map[string]framework{
 			"net/http": onNetHTTP(locks), "Echo v4": onEcho4(locks), "Echo v5": onEcho5(locks), "gin": onGin(locks), "Fiber": onFiber(locks),

@@ -11,7 +11,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/rivermw"
 )
 
@@ -45,7 +45,7 @@ func shipOrder(ctx context.Context, _ int, _ uint64) error { return ctx.Err() }
 
 func TestTheCodeOfThePageWorks(t *testing.T) {
 	t.Parallel()
-	locks := locker(t, memlock.New())
+	locks := locktest.Memory(t)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &shipWorker{})
 	if _, err := newClient(nil, workers, locks); err == nil {

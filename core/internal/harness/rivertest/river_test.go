@@ -15,8 +15,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw/rivermw"
 )
 
@@ -31,14 +31,14 @@ func (ship) Kind() string { return "ship" }
 func start(t *testing.T, mw rivertype.WorkerMiddleware, work func(context.Context) error) (*river.Client[*sql.Tx], <-chan *river.Event) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "river.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
-	backendtest.OK(t, err)
+	locktest.OK(t, err)
 	db.SetMaxOpenConns(1) // as River's documentation wants it for SQLite
 	t.Cleanup(func() { _ = db.Close() })
 	driver := riversqlite.New(db)
 	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
-	backendtest.OK(t, err)
+	locktest.OK(t, err)
 	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
-	backendtest.OK(t, err)
+	locktest.OK(t, err)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(ctx context.Context, _ *river.Job[ship]) error { return work(ctx) }))
 	client, err := river.NewClient(driver, &river.Config{
@@ -49,30 +49,22 @@ func start(t *testing.T, mw rivertype.WorkerMiddleware, work func(context.Contex
 		FetchPollInterval: 50 * time.Millisecond,
 		FetchCooldown:     20 * time.Millisecond,
 	})
-	backendtest.OK(t, err)
+	locktest.OK(t, err)
 	events, cancel := client.Subscribe(river.EventKindJobCompleted, river.EventKindJobCancelled, river.EventKindJobSnoozed, river.EventKindJobFailed)
 	t.Cleanup(cancel)
-	backendtest.OK(t, client.Start(t.Context()))
+	locktest.OK(t, client.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 		defer cancel()
-		backendtest.OK(t, client.Stop(ctx))
+		locktest.OK(t, client.Stop(ctx))
 	})
 	return client, events
-}
-
-func locker(t *testing.T, store *memlock.Store) *core.Locker {
-	t.Helper()
-	l, err := core.New(store)
-	backendtest.OK(t, err)
-	t.Cleanup(func() { _ = l.Close(context.WithoutCancel(t.Context())) })
-	return l
 }
 
 func insert(t *testing.T, client *river.Client[*sql.Tx], job ship) {
 	t.Helper()
 	_, err := client.Insert(t.Context(), job, nil)
-	backendtest.OK(t, err)
+	locktest.OK(t, err)
 }
 
 // So the wait for the name does not count against it.
@@ -87,7 +79,7 @@ func TestAJobsTimeoutBeginsInsideTheLock(t *testing.T) {
 		look(ctx)
 		return "order:42", nil
 	}
-	client, events := start(t, rivermw.Middleware(locker(t, memlock.New()), rivermw.WithKindFunc("ship", name)),
+	client, events := start(t, rivermw.Middleware(locktest.Memory(t), rivermw.WithKindFunc("ship", name)),
 		func(ctx context.Context) error { look(ctx); return nil })
 	insert(t, client, ship{OrderID: 42})
 	<-events
@@ -99,9 +91,8 @@ func TestAJobsTimeoutBeginsInsideTheLock(t *testing.T) {
 func TestAJobWhoseLockIsHeldIsSnoozedAndRunsUnderItWithoutCostingAnAttempt(t *testing.T) {
 	t.Parallel()
 	store := memlock.New()
-	other, err := locker(t, store).TryAcquire(t.Context(), "order:42")
-	backendtest.OK(t, err)
-	client, events := start(t, rivermw.Middleware(locker(t, store), rivermw.WithKind("ship", "order:{order_id}"), rivermw.WithSnooze(time.Second)),
+	release := locktest.Hold(t, locktest.Locker(t, store), "order:42")
+	client, events := start(t, rivermw.Middleware(locktest.Locker(t, store), rivermw.WithKind("ship", "order:{order_id}"), rivermw.WithSnooze(time.Second)),
 		func(ctx context.Context) error {
 			if x, ok := core.FromContext(ctx); !ok || x.Name() != "order:42" {
 				t.Errorf("it runs under %v", x)
@@ -112,7 +103,7 @@ func TestAJobWhoseLockIsHeldIsSnoozedAndRunsUnderItWithoutCostingAnAttempt(t *te
 	if e := <-events; e.Kind != river.EventKindJobSnoozed || len(e.Job.Errors) > 0 {
 		t.Fatalf("%s %v", e.Kind, e.Job.Errors)
 	}
-	backendtest.OK(t, other.Release(t.Context()))
+	release()
 	for e := range events { // River looks for snoozed jobs every 5 s
 		if e.Kind == river.EventKindJobSnoozed {
 			continue
@@ -126,7 +117,7 @@ func TestAJobWhoseLockIsHeldIsSnoozedAndRunsUnderItWithoutCostingAnAttempt(t *te
 
 func TestAJobWithoutAKeyIsCancelled(t *testing.T) {
 	t.Parallel()
-	client, events := start(t, rivermw.Middleware(locker(t, memlock.New()), rivermw.WithKind("ship", "order:{order_id}")),
+	client, events := start(t, rivermw.Middleware(locktest.Memory(t), rivermw.WithKind("ship", "order:{order_id}")),
 		func(context.Context) error { t.Error("it ran"); return nil })
 	insert(t, client, ship{})
 	if e := <-events; e.Kind != river.EventKindJobCancelled || e.Job.State != rivertype.JobStateCancelled {

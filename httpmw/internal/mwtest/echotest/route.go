@@ -58,28 +58,25 @@ func (v Version[C, H, M]) outsideGetsItsOwnBack(t *testing.T) {
 		"Wrapped": v.Wrap(passes)(leaseName[C]),
 		"Panics":  func(C) error { panic("thrown") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			outside := func(next H) H {
-				return func(c C) error {
-					r, response, writer := c.Request(), v.Response(c), v.Writer(c)
-					defer func() {
-						_ = recover()
-						if c.Request() != r || v.Response(c) != response || v.Writer(c) != writer {
-							t.Error("not restored")
-						}
-						if err := c.Request().Context().Err(); err != nil {
-							t.Errorf("the context outside: %v", err)
-						}
-					}()
-					return next(c)
-				}
+		outside := func(next H) H {
+			return func(c C) error {
+				r, response, writer := c.Request(), v.Response(c), v.Writer(c)
+				defer func() {
+					_ = recover()
+					if c.Request() != r || v.Response(c) != response || v.Writer(c) != writer {
+						t.Errorf("%s: not restored", name)
+					}
+					if err := c.Request().Context().Err(); err != nil {
+						t.Errorf("%s: the context outside: %v", name, err)
+					}
+				}()
+				return next(c)
 			}
-			order42(t, v.Serve(App[C, H, M]{
-				Use: []M{outside}, Routes: []string{pay}, Handler: handler,
-				With: []M{v.Lock(locktest.Memory(t), "order:{id|int}")},
-			}))
-		})
+		}
+		order42(t, v.Serve(App[C, H, M]{
+			Use: []M{outside}, Routes: []string{pay}, Handler: handler,
+			With: []M{v.Lock(locktest.Memory(t), "order:{id|int}")},
+		}))
 	}
 }
 
