@@ -78,6 +78,7 @@ func (p *payments) ask(key, body string, headers ...string) *httptest.ResponseRe
 
 func (p *payments) send(ctx context.Context, method, target, key, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+	r.RequestURI = r.URL.RequestURI() // as a server gets it
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
@@ -234,51 +235,47 @@ func TestARequestWhoseBodyWasReadOutsideIsRefused(t *testing.T) {
 // What is an answer is kept, and given again. All else runs again.
 func TestWhatFailedRunsAgain(t *testing.T) {
 	t.Parallel()
-	status := func(code int) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
-	}
-	ofNine := func(code int, body string) http.HandlerFunc {
+	answer := func(code int, header http.Header, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "9")
-			w.WriteHeader(code)
-			_, _ = io.WriteString(w, body)
-		}
-	}
-	withHeader := func(next http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("ETag", "1")
-			next(w, r)
+			maps.Copy(w.Header(), header)
+			if code > 0 {
+				w.WriteHeader(code)
+			}
+			if body != "" {
+				_, _ = io.WriteString(w, body)
+			}
 		}
 	}
 	nothing := func(http.ResponseWriter, *http.Request) {}
+	etag, ofNine := http.Header{"Etag": {"1"}}, http.Header{"Content-Length": {"9"}}
 	for name, test := range map[string]struct {
 		first        http.HandlerFunc
 		kept, logged bool
 		leaves       bool // the client
 		method       string
 	}{
-		"500":              {first: status(http.StatusInternalServerError)},
+		"500":              {first: answer(http.StatusInternalServerError, nil, "")},
 		"held":             {first: func(w http.ResponseWriter, r *http.Request) { httpmw.ProblemFor(core.ErrHeld).ServeHTTP(w, r) }},
-		"429":              {first: status(http.StatusTooManyRequests)},
-		"499":              {first: status(499)},
+		"429":              {first: answer(http.StatusTooManyRequests, nil, "")},
+		"499":              {first: answer(499, nil, "")},
 		"panics":           {first: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
-		"4xx is an answer": {first: status(http.StatusPaymentRequired), kept: true},
+		"4xx is an answer": {first: answer(http.StatusPaymentRequired, nil, ""), kept: true},
 		// What a framework's adapter leaves of an error that it writes later, and a handler that has given up.
 		"nothing":       {first: nothing, logged: true},
-		"only a header": {first: withHeader(nothing), logged: true},
+		"only a header": {first: func(w http.ResponseWriter, _ *http.Request) { maps.Copy(w.Header(), etag) }, logged: true},
 		// A whole gin writes a 200 for a handler that has written nothing.
-		"given up":             {first: status(http.StatusOK), leaves: true, logged: true},
-		"an empty 200":         {first: status(http.StatusOK), kept: true},
-		"a body to nobody":     {first: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "paid") }, leaves: true, kept: true},
-		"a header to nobody":   {first: withHeader(status(http.StatusOK)), leaves: true, kept: true},
+		"given up":             {first: answer(http.StatusOK, nil, ""), leaves: true, logged: true},
+		"an empty 200":         {first: answer(http.StatusOK, nil, ""), kept: true},
+		"a body to nobody":     {first: answer(0, nil, "paid"), leaves: true, kept: true},
+		"a header to nobody":   {first: answer(http.StatusOK, etag, ""), leaves: true, kept: true},
 		"a flush to nobody":    {first: func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }, leaves: true, kept: true},
-		"no content to nobody": {first: status(http.StatusNoContent), leaves: true, kept: true},
+		"no content to nobody": {first: answer(http.StatusNoContent, nil, ""), leaves: true, kept: true},
 		// It is what a handler leaves that copies from an upstream whose connection breaks.
-		"cut off":        {first: ofNine(201, "torn"), logged: true},
-		"too long":       {first: ofNine(201, "more than all of it"), logged: true},
-		"whole":          {first: ofNine(201, "all of it"), kept: true},
-		"to HEAD":        {first: ofNine(200, ""), method: http.MethodHead, kept: true},
-		"without a body": {first: ofNine(304, ""), kept: true},
+		"cut off":        {first: answer(201, ofNine, "torn"), logged: true},
+		"too long":       {first: answer(201, ofNine, "more than all of it"), logged: true},
+		"whole":          {first: answer(201, ofNine, "all of it"), kept: true},
+		"to HEAD":        {first: answer(200, ofNine, ""), method: http.MethodHead, kept: true},
+		"without a body": {first: answer(304, ofNine, ""), kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -523,6 +520,12 @@ func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
 		mux.Handle("/refund/", http.StripPrefix("/refund", next))
 		return mux
 	}
+	rehost := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Host = "inner.test"
+			next.ServeHTTP(w, r)
+		})
+	}
 	plain := func(next http.Handler) http.Handler { return next }
 	for name, test := range map[string]struct {
 		outside, inside func(http.Handler) http.Handler
@@ -541,19 +544,10 @@ func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPayments(t, echoed, func(c *idempotency.Config) { c.Applies = func(*http.Request) bool { return true } })
-			h := test.outside(p.h)
-			p.h = nil
+			p.h = test.outside(p.h)
 			ask := func(line string) *httptest.ResponseRecorder {
 				parts := append(strings.Split(line, " "), "")
-				r := httptest.NewRequestWithContext(t.Context(), parts[0], parts[1], http.NoBody)
-				r.RequestURI = r.URL.RequestURI() // as a server gets it
-				r.Header.Set("Idempotency-Key", "k1")
-				if parts[2] != "" {
-					r.Header.Set("X-HTTP-Method-Override", parts[2])
-				}
-				w := httptest.NewRecorder()
-				h.ServeHTTP(w, r)
-				return w
+				return p.send(t.Context(), parts[0], parts[1], "k1", "", "X-HTTP-Method-Override", parts[2])
 			}
 			p.wants(ask(test.first), 201, "paid", false)
 			p.wants(ask(test.first), 201, "paid", true)
@@ -561,13 +555,6 @@ func TestTheFingerprintIsOfWhatTheClientSent(t *testing.T) {
 			p.ranTimes(1)
 		})
 	}
-}
-
-func rehost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Host = "inner.test"
-		next.ServeHTTP(w, r)
-	})
 }
 
 func TestAStoreThatDoesNotAnswerIsWaitedForNoLongerThanItsBound(t *testing.T) {
