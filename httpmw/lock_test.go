@@ -58,39 +58,35 @@ func TestPathValuesOfAnotherRouterCount(t *testing.T) {
 	}
 }
 
-func TestAWriterSaysWhatTheOneOutsideCannotDo(t *testing.T) {
-	t.Parallel()
-	h := httpmw.Lock(locktest.Memory(t), "job:nightly", core.WithMaxHold(time.Millisecond))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
-			t.Errorf("flushed: %v", err)
-		}
-		if _, _, err := w.(http.Hijacker).Hijack(); !errors.Is(err, http.ErrNotSupported) {
-			t.Errorf("hijacked: %v", err)
-		}
-		<-r.Context().Done()
-	}))
-	w := httptest.NewRecorder()
-	h.ServeHTTP(struct{ http.ResponseWriter }{w}, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
-	if w.Code != http.StatusServiceUnavailable { // nothing was written
-		t.Errorf("answered %d", w.Code)
-	}
-}
-
 // wrapped is a writer of middleware outside: what it cannot do itself, http.ResponseController finds behind it.
 type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A writer outside that has only Unwrap hides no answer: after a flush nothing is added.
-func TestAFlushThroughUnwrapIsSeen(t *testing.T) {
+// A writer outside that has only Unwrap hides no answer: after a flush nothing is added. One that has nothing says so.
+func TestAWriterSaysWhatTheOneOutsideCannotDo(t *testing.T) {
 	t.Parallel()
-	h := httpmw.Lock(locktest.Memory(t), "job:nightly", core.WithMaxHold(10*time.Millisecond))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		locktest.OK(t, http.NewResponseController(w).Flush())
-		<-r.Context().Done()
-	}))
-	w := httptest.NewRecorder()
-	h.ServeHTTP(wrapped{wrapped{w}}, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
-	if w.Code != http.StatusOK || w.Body.Len() > 0 || !w.Flushed {
-		t.Errorf("answered %d %s", w.Code, w.Body)
+	for name, test := range map[string]struct {
+		outside func(http.ResponseWriter) http.ResponseWriter
+		flush   error
+		status  int
+	}{
+		"bare":    {func(w http.ResponseWriter) http.ResponseWriter { return struct{ http.ResponseWriter }{w} }, http.ErrNotSupported, http.StatusServiceUnavailable},
+		"wrapped": {func(w http.ResponseWriter) http.ResponseWriter { return wrapped{wrapped{w}} }, nil, http.StatusOK},
+	} {
+		h := httpmw.Lock(locktest.Memory(t), "job:nightly", core.WithMaxHold(10*time.Millisecond))(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := http.NewResponseController(w).Flush(); !errors.Is(err, test.flush) {
+				t.Errorf("%s: flushed: %v", name, err)
+			}
+			if _, _, err := w.(http.Hijacker).Hijack(); !errors.Is(err, http.ErrNotSupported) {
+				t.Errorf("%s: hijacked: %v", name, err)
+			}
+			<-r.Context().Done()
+		}))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(test.outside(w), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
+		if w.Code != test.status || w.Flushed != (test.flush == nil) || w.Flushed && w.Body.Len() > 0 {
+			t.Errorf("%s: answered %d %s", name, w.Code, w.Body)
+		}
 	}
 }

@@ -179,35 +179,28 @@ func TestAConflictOfAMiddlewareFurtherInIsAConflict(t *testing.T) {
 
 func TestWaitWaitsAsLongAsTheTasksTimeAllows(t *testing.T) {
 	t.Parallel()
-	for _, left := range []time.Duration{time.Second, time.Minute, 30 * time.Minute} {
+	for left, free := range map[time.Duration]time.Duration{ // how long the task has, 0 for ever; when the name comes free, -1 for never
+		time.Second: -1, time.Minute: -1, 30 * time.Minute: -1,
+		time.Microsecond: 0, 100 * 365 * 24 * time.Hour: 10 * time.Minute, 0: 10 * time.Minute,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New()
-			hold(t, store, "order:42")
-			ctx, cancel := context.WithTimeout(taskContext(t), left)
+			release := hold(t, store, "order:42")
+			if free == 0 {
+				release()
+			} else if free > 0 {
+				time.AfterFunc(free, release)
+			}
+			ctx, cancel := context.WithCancel(taskContext(t))
+			if left > 0 {
+				ctx, cancel = context.WithTimeout(taskContext(t), left)
+			}
 			defer cancel()
 			began := time.Now()
-			err := muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(core.WaitForever))).ProcessTask(ctx, shipTask())
-			if !errors.Is(err, taskmw.ErrConflict) || ctx.Err() != nil {
-				t.Errorf("with %s: %v, context: %v", left, err, ctx.Err())
-			}
-			if waited := time.Since(began); waited < left*9/10 || left-waited > 260*time.Millisecond {
-				t.Errorf("with %s: waited %s", left, waited)
-			}
-		})
-	}
-	for _, left := range []time.Duration{time.Microsecond, 100 * 365 * 24 * time.Hour, 0} { // 0: none
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New()
-			ctx, cancel := taskContext(t), context.CancelFunc(func() {})
-			if left > 0 {
-				ctx, cancel = context.WithTimeout(ctx, left)
-			}
-			defer cancel()
-			if left != time.Microsecond {
-				time.AfterFunc(10*time.Minute, hold(t, store, "order:42"))
-			}
-			if err := muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(core.WaitForever))).ProcessTask(ctx, shipTask()); err != nil {
-				t.Errorf("with %s: %v", left, err)
+			err := muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(core.WaitForever))).ProcessTask(ctx, shipTask())
+			waited := time.Since(began)
+			if free >= 0 && err != nil || free < 0 && (!errors.Is(err, taskmw.ErrConflict) || ctx.Err() != nil || waited < left*9/10 || left-waited > 260*time.Millisecond) {
+				t.Errorf("with %s: waited %s, %v, context: %v", left, waited, err, ctx.Err())
 			}
 		})
 	}
