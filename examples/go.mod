@@ -27,7 +27,6 @@ require (
 	github.com/holdfast-go/holdfast/taskmw/cronmw v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/labstack/echo/v4 v4.13.2
-	github.com/labstack/echo/v5 v5.0.3
 	github.com/prometheus/client_golang v1.24.1
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
