@@ -22,6 +22,7 @@ var pages = map[string][]string{
 	"README.md":                       {"readme_code_test.go"},
 	"README.zh-CN.md":                 {"readme_code_test.go"},
 	"docs/getting-started.md":         {"start/main.go", "readme_code_test.go", "pages_code_test.go"},
+	"docs/comparison.md":              {"migration/page_test.go"},
 	"docs/guides/answers.md":          {"pages_code_test.go"},
 	"docs/guides/http.md":             {"pages_code_test.go", "readme_code_test.go", "recipes/chi/page_test.go", "../httpmw/ginmw/example_test.go", "../httpmw/fibermw/example_test.go"},
 	"docs/guides/idempotency.md":      {"pages_code_test.go"},

@@ -1,72 +1,87 @@
-// Asynq shows Holdfast's door to asynq at work, with nothing to set up:
+// Asynq shows Holdfast's middleware for asynq at work, with nothing to set up:
 //
 //	go run ./examples/asynq
 //
-// First three nodes, each with a scheduler and a worker, all enqueue the same cron job, which
-// runs once for each tick. Then four tasks of one key meet, under each action that
-// taskmw.Rule.OnConflict knows. Last a request hands its lock over to the task that it enqueues.
-//
-// Redis is an embedded miniredis; -redis host:port takes a real server, which is left as it
-// was. The exit status is 0 only if all went as the output says.
-//
-// The files: cron.go is the cron job, conflicts.go the actions, handover.go the request, service.go the Redis.
+// A task runs, and three more of its key come, under each action that taskmw.Rule.OnConflict knows. Redis is an embedded
+// miniredis. The exit status is 0 only if all went as the output says.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/redislock"
+	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	slog.SetLogLoggerLevel(slog.LevelWarn) // that a task was skipped is no news here
-	address := flag.String("redis", "", "a Redis server, as `host:port`, in place of the embedded miniredis")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "asynq: unexpected argument %q\n", flag.Arg(0))
-		return 2
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout, taskmw.Middleware)
+	stop()
+	if err != nil {
+		fmt.Println("\nFAILED:", err)
+		os.Exit(1)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it takes too long"))
-	defer cancel()
-	if err := story(ctx, os.Stdout, *address); err != nil {
-		fmt.Printf("\nFAILED: %v\n", err)
-		return 1
-	}
-	return 0
+	fmt.Println("\nAll as promised.")
 }
 
-func story(ctx context.Context, out io.Writer, address string) (err error) {
-	s, err := newService(ctx, address)
+// run plays all scenes at once, on one worker.
+func run(ctx context.Context, out io.Writer, middleware func(*core.Locker, ...taskmw.Option) asynq.MiddlewareFunc) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it takes too long"))
+	defer cancel()
+	server, err := miniredis.Run()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close(context.WithoutCancel(ctx))) }()
+	defer server.Close()
+	server.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer rdb.Close()
+	locks, err := core.New(redislock.New(rdb))
+	if err != nil {
+		return err
+	}
+	defer locks.Close(ctx)
 
-	unguarded := os.Getenv(sabotageEnv) != ""
-	if err := cron(ctx, out, s, !unguarded); err != nil {
+	all := scenes()
+	rules := []taskmw.Option{taskmw.WithConflictDelay(0)} // by default a task comes back after 5 s
+	byType := make(map[string]*scene)
+	for _, c := range all {
+		byType[c.taskType()] = c
+		rules = append(rules, taskmw.WithType(c.taskType(), "{asynq:type}", core.WithWait(c.wait)).OnConflict(c.action))
+	}
+	cfg := asynq.Config{
+		Concurrency:              len(all) * (1 + duplicates),
+		TaskCheckInterval:        50 * time.Millisecond, // for those who watch
+		DelayedTaskCheckInterval: 100 * time.Millisecond,
+		LogLevel:                 asynq.FatalLevel,
+	}
+	taskmw.Configure(&cfg) // last, on a complete config: a lock that is held is not a failure
+	mux := asynq.NewServeMux()
+	mux.Use(watch(byType), middleware(locks, rules...))
+	mux.HandleFunc("report:", func(ctx context.Context, t *asynq.Task) error { return byType[t.Type()].run(ctx) })
+	srv := asynq.NewServerFromRedisClient(rdb, cfg)
+	if err := srv.Start(mux); err != nil {
 		return err
 	}
-	if err := conflicts(ctx, out, s); err != nil {
-		return err
+	defer srv.Shutdown()
+	client := asynq.NewClientFromRedisClient(rdb)
+	for _, c := range all {
+		if err := c.play(ctx, client); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
 	}
-	if err := handOver(ctx, out, s); err != nil {
-		return err
-	}
-	fmt.Fprintln(out, "\nAll as promised.")
-	return nil
+	return report(ctx, out, all)
 }
-
-// sabotageEnv leaves the lock out of the first part, for the test that has it fail.
-const sabotageEnv = "HOLDFAST_EXAMPLE_UNGUARDED"

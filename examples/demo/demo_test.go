@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,31 +25,11 @@ import (
 // demoEnv makes the test binary the demo. Its value marks the processes of one test.
 const demoEnv = "HOLDFAST_DEMO_TEST"
 
-// onlyFreeze makes of the demo its last part.
-const onlyFreeze = "HOLDFAST_DEMO_ONLY_FREEZE=1"
-
 func TestMain(m *testing.M) {
-	switch {
-	case os.Getenv(demoEnv) == "":
+	if os.Getenv(demoEnv) == "" {
 		os.Exit(m.Run())
-	case slices.Contains(os.Environ(), onlyFreeze) && os.Getenv(roleEnv) == "":
-		os.Exit(runFreeze())
-	default:
-		os.Exit(run())
 	}
-}
-
-func runFreeze() int {
-	ctx := context.Background()
-	s, err := newService(ctx, "")
-	if err != nil {
-		panic(err)
-	}
-	wrong, err := freeze(ctx, newScreen(os.Stdout), s, false)
-	if err != nil || len(wrong) > 0 {
-		panic(errors.Join(append(wrong, err)...))
-	}
-	return 0
+	os.Exit(run())
 }
 
 // demo is the command that runs the demo. Env is "key=value".
@@ -120,23 +99,19 @@ func checkTable(t *testing.T, output string) {
 	}
 }
 
-func TestDemoLosesNothingWithHoldfast(t *testing.T) {
+func TestTheDemoLosesNothingWithHoldfast(t *testing.T) {
 	t.Parallel()
-	output, status := play(t, "")
-	if status != 0 {
-		t.Errorf("exit status %d", status)
+	plays := func(t *testing.T, args ...string) {
+		t.Helper()
+		output, status := play(t, "", args...)
+		if status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+		checkTable(t, output)
 	}
-	checkTable(t, output)
-}
-
-func TestDemoLeavesARealRedisAsItWas(t *testing.T) {
-	t.Parallel()
+	plays(t)
 	rdb := realRedis(t)
-	output, status := play(t, "", "-redis", rdb.Options().Addr)
-	if status != 0 {
-		t.Errorf("exit status %d", status)
-	}
-	checkTable(t, output)
+	plays(t, "-redis", rdb.Options().Addr)
 	checkKeys(t, rdb)
 }
 
@@ -175,41 +150,6 @@ the order is not as B has written it
 $`
 	if !regexp.MustCompile(complaints).MatchString(output) {
 		t.Errorf("the output does not end with %s", complaints)
-	}
-}
-
-func TestVerdictNeedsEveryPromise(t *testing.T) {
-	t.Parallel()
-	good := func() *result {
-		r := &result{rows: make([]Row, orders)}
-		for i := range r.rows {
-			each := calls / orders
-			r.rows[i] = Row{Order{Paid: each, Refunded: each, Bonus: each}, 1}
-		}
-		return r
-	}
-	bad := func(spoil func(*Row)) *result {
-		r := good()
-		spoil(&r.rows[1])
-		return r
-	}
-	lossy := bad(func(r *Row) { r.Paid-- })
-	if err := verdict(lossy, good(), nil); err != nil {
-		t.Errorf("all is well: %v", err)
-	}
-	for what, err := range map[string]error{
-		"nothing lost without": verdict(good(), good(), nil),
-		"a payment lost":       verdict(lossy, bad(func(r *Row) { r.Paid-- }), nil),
-		"a refund lost":        verdict(lossy, bad(func(r *Row) { r.Refunded-- }), nil),
-		"a bonus lost":         verdict(lossy, bad(func(r *Row) { r.Bonus-- }), nil),
-		"a bonus too many":     verdict(lossy, bad(func(r *Row) { r.Bonus++ }), nil),
-		"a second parcel":      verdict(lossy, bad(func(r *Row) { r.Parcels++ }), nil),
-		"no parcel":            verdict(lossy, bad(func(r *Row) { r.Parcels-- }), nil),
-		"the freeze":           verdict(lossy, good(), []error{errors.New("wrong")}),
-	} {
-		if err == nil {
-			t.Errorf("%s is no failure", what)
-		}
 	}
 }
 

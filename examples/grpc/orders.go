@@ -37,7 +37,3 @@ func (orders) Pack(ss grpc.BidiStreamingServer[orderspb.PackRequest, orderspb.Pa
 		}
 	}
 }
-
-func (orders) Track(context.Context, *orderspb.TrackRequest) (*orderspb.TrackReply, error) {
-	return &orderspb.TrackReply{Where: "warehouse"}, nil
-}

@@ -13,9 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/taskmw/cronmw"
 )
@@ -38,24 +36,13 @@ func dial(t *testing.T, addr string) *redis.Client {
 	return rdb
 }
 
-// lockerOf returns a Locker on the keys of the library to migrate from.
-func lockerOf(t *testing.T, rdb *redis.Client, prefix string, opts ...core.NewOption) *core.Locker {
+// lockerOf returns a Locker on the keys of the library to migrate from. It is closed with the test.
+func lockerOf(t *testing.T, rdb *redis.Client, prefix string) *core.Locker {
 	t.Helper()
-	return closed(t, redislock.New(rdb, redislock.WithPrefix(prefix)), opts...)
-}
-
-func memory(t *testing.T) *core.Locker {
-	t.Helper()
-	return closed(t, memlock.New())
-}
-
-// closed returns a Locker that is closed with the test. A test that has failed may have leases left.
-func closed(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
-	t.Helper()
-	locks, err := core.New(d, opts...)
+	locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(prefix)))
 	ok(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second) // a test that has failed may have leases left
 		defer cancel()
 		if err := locks.Close(ctx); err != nil {
 			t.Error(err)
@@ -101,10 +88,10 @@ func TestTheyAndHoldfastExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	for library, sides := range map[string]func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try){
 		"redsync": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
-			return holdfast(lockerOf(t, rdb, prefix)), redsyncOf(rdb, prefix, 8*time.Second)
+			return holdfast(lockerOf(t, rdb, prefix)), redsyncOf(rdb, prefix)
 		},
 		"bsm/redislock": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
-			return holdfast(lockerOf(t, rdb, prefix)), bsmOf(rdb, prefix, 10*time.Second)
+			return holdfast(lockerOf(t, rdb, prefix)), bsmOf(rdb, prefix)
 		},
 		// With KeyMajority 1 rueidislock's one key is KeyPrefix + ":0:" + name.
 		"rueidislock of one key": func(t *testing.T, rdb *redis.Client, prefix string) (ours, theirs try) {
@@ -131,7 +118,7 @@ func TestTheyAndHoldfastExcludeEachOther(t *testing.T) {
 					return nil, err
 				}
 				return lock.Unlock, nil
-			}, redsyncOf(rdb, prefix, 8*time.Second)
+			}, redsyncOf(rdb, prefix)
 		},
 	} {
 		t.Run(library, func(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-func bsmOf(rdb *redis.Client, prefix string, ttl time.Duration) try {
+func bsmOf(rdb *redis.Client, prefix string) try {
 	return func(ctx context.Context, name string) (func(context.Context) error, error) {
-		lock, err := bsm.Obtain(ctx, rdb, prefix+name, ttl, nil)
+		lock, err := bsm.Obtain(ctx, rdb, prefix+name, 10*time.Second, nil)
 		if errors.Is(err, bsm.ErrNotObtained) {
 			return nil, errTaken
 		}
@@ -26,10 +26,10 @@ func bsmOf(rdb *redis.Client, prefix string, ttl time.Duration) try {
 	}
 }
 
-func redsyncOf(rdb *redis.Client, prefix string, ttl time.Duration) try {
+func redsyncOf(rdb *redis.Client, prefix string) try {
 	rs := redsync.New(goredis.NewPool(rdb))
 	return func(ctx context.Context, name string) (func(context.Context) error, error) {
-		mutex := rs.NewMutex(prefix+name, redsync.WithExpiry(ttl))
+		mutex := rs.NewMutex(prefix + name)
 		err := mutex.TryLockContext(ctx)
 		if _, taken := errors.AsType[*redsync.ErrTaken](err); taken {
 			return nil, errTaken
@@ -69,79 +69,6 @@ func rueidisOf(locker rueidislock.Locker) try {
 		}
 		return func(context.Context) error { cancel(); return nil }, nil
 	}
-}
-
-// unrenewed are the libraries whose locks are nobody's to renew, as the comparison says.
-var unrenewed = map[string]func(rdb *redis.Client, prefix string, ttl time.Duration) try{"bsm/redislock": bsmOf, "redsync": redsyncOf}
-
-// It does not take the lease that comes after it away, either.
-func TestALockOfTheirsRunsOutUnderTheWork(t *testing.T) {
-	t.Parallel()
-	for library, of := range unrenewed {
-		share := shared.Use(t)
-		rdb := dial(t, share.Addr)
-		free, err := of(rdb, share.Prefix, 100*time.Millisecond)(t.Context(), "a")
-		ok(t, err)
-		lease, err := lockerOf(t, rdb, share.Prefix).Acquire(t.Context(), "a", core.WithWait(20*time.Second))
-		if err != nil {
-			t.Fatalf("%s: the lock did not run out: %v", library, err)
-		}
-		if free(t.Context()) == nil {
-			t.Errorf("%s: it has released what ran out", library)
-		}
-		if err := lease.Release(t.Context()); err != nil {
-			t.Errorf("%s: %v", library, err)
-		}
-	}
-}
-
-// Their release uses the context it is given, which the end of a request has ended.
-func TestAReleaseOfTheirsInAnEndedContextLeavesTheKey(t *testing.T) {
-	t.Parallel()
-	for library, of := range unrenewed {
-		share := shared.Use(t)
-		rdb := dial(t, share.Addr)
-		ctx, cancel := context.WithCancel(t.Context())
-		free, err := of(rdb, share.Prefix, time.Minute)(ctx, "a")
-		ok(t, err)
-		cancel()
-		if free(ctx) == nil {
-			t.Errorf("%s: released", library)
-		}
-		if n, err := rdb.Exists(t.Context(), share.Prefix+"a").Result(); n != 1 || err != nil {
-			t.Errorf("%s: the key is gone: %v, %v", library, n, err)
-		}
-	}
-}
-
-// With a token of one's own, as a way to re-enter, a token that begins another one is taken for it.
-func TestABsmTokenThatBeginsAnotherTakesItsLock(t *testing.T) {
-	t.Parallel()
-	share := shared.Use(t)
-	rdb := dial(t, share.Addr)
-	for _, token := range []string{"worker-10", "worker-1"} {
-		if _, err := bsm.Obtain(t.Context(), rdb, share.Prefix+"a", time.Minute, &bsm.Options{Token: token}); err != nil {
-			t.Errorf("%s: %v", token, err)
-		}
-	}
-}
-
-func TestAWaitingRueidislockGetsTheNameThatHoldfastReleases(t *testing.T) {
-	t.Parallel()
-	share := shared.Use(t)
-	theirs := rueidisLocker(t, share.Addr, share.Prefix+"rueidislock", 1)
-	lease, err := lockerOf(t, dial(t, share.Addr), share.Prefix+"rueidislock:0:").Acquire(t.Context(), "a")
-	ok(t, err)
-	got := make(chan error, 1)
-	go func() {
-		_, cancel, err := theirs.WithContext(t.Context(), "a")
-		if err == nil {
-			cancel()
-		}
-		got <- err
-	}()
-	ok(t, lease.Release(t.Context()))
-	ok(t, <-got)
 }
 
 // ForceWithContext overwrites the key, and so takes the name from Holdfast as from itself.

@@ -23,9 +23,7 @@ var getDel = pitfall{
 		if err != nil || owner != "A" {
 			return "A does not unlock", false, err
 		}
-		if err := l.runOut(ctx, key); err != nil {
-			return "", false, err
-		}
+		l.runOut()
 		if err := take("B"); err != nil {
 			return "", false, err
 		}

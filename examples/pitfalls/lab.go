@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/redislock"
@@ -20,94 +17,35 @@ const brief = 250 * time.Millisecond
 
 // lab is a Redis server and two processes, A and B, with a Locker each.
 type lab struct {
+	server *miniredis.Miniredis
 	rdb    *redis.Client
-	server *miniredis.Miniredis // nil with a real server
-	prefix string
 	a, b   *core.Locker
 }
 
-func newLab(ctx context.Context, address string) (*lab, error) {
-	l := &lab{prefix: fmt.Sprintf("pitfalls:%d-%d:", os.Getpid(), time.Now().UnixNano())}
-	if address == "" {
-		l.server = miniredis.NewMiniRedis()
-		l.server.ClockTTL(true)
-		if err := l.server.Start(); err != nil {
-			return nil, err
-		}
-		address = l.server.Addr()
-	}
-	l.rdb = redis.NewClient(&redis.Options{
-		Addr:                     address,
-		DialerRetries:            1,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	err := l.rdb.Ping(ctx).Err()
-	if err == nil {
-		l.a, err = core.New(redislock.New(l.rdb, redislock.WithPrefix(l.prefix)))
-	}
-	if err == nil {
-		l.b, err = core.New(redislock.New(l.rdb, redislock.WithPrefix(l.prefix)))
-	}
+func newLab() (*lab, error) {
+	server, err := miniredis.Run()
 	if err != nil {
-		l.close(ctx)
 		return nil, err
 	}
-	return l, nil
+	server.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	a, errA := core.New(redislock.New(rdb))
+	b, errB := core.New(redislock.New(rdb))
+	return &lab{server, rdb, a, b}, errors.Join(errA, errB)
 }
 
-// close leaves a real server as it was.
 func (l *lab) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	for _, locks := range []*core.Locker{l.a, l.b} {
-		if locks != nil {
-			_ = locks.Close(ctx)
-		}
-	}
-	_ = l.forget(ctx)
-	_ = l.rdb.Close()
-	if l.server != nil {
-		l.server.Close()
-	}
-}
-
-// forget has the server lose all that it knows of this lab.
-func (l *lab) forget(ctx context.Context) error {
-	for _, pattern := range []string{l.prefix + "*", "{" + l.prefix + "*"} {
-		keys := l.rdb.Scan(ctx, 0, pattern, 1000).Iterator()
-		for keys.Next(ctx) {
-			if err := l.rdb.Del(ctx, keys.Val()).Err(); err != nil {
-				return err
-			}
-		}
-		if err := keys.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+	_ = errors.Join(l.a.Close(ctx), l.b.Close(ctx), l.rdb.Close()) // a scene has left what its dead process held
+	l.server.Close()
 }
 
 // key is where the lock by hand lives.
-func (l *lab) key(name string) string { return l.prefix + "byhand:" + name }
+func (l *lab) key(name string) string { return "byhand:" + name }
 
-// runOut lets the rest of a key's time pass, and returns once the server has dropped it. It
-// shortens that time: a scene shall depend on no clock.
-func (l *lab) runOut(ctx context.Context, key string) error {
-	if err := l.rdb.PExpire(ctx, key, time.Millisecond).Err(); err != nil {
-		return err
-	}
-	for {
-		n, err := l.rdb.Exists(ctx, key).Result()
-		if err != nil || n == 0 {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
+// runOut lets a minute pass at the server, which is the TTL of all locks by hand.
+func (l *lab) runOut() { l.server.FastForward(time.Minute) }
 
 // overtaken is the beginning of a scene: A holds the name and hangs for longer than its
 // lease, and B has it now.
@@ -122,7 +60,7 @@ func (l *lab) overtaken(ctx context.Context, name string) (a, b *core.Lease, err
 
 // free says whether a third process could take the name now.
 func (l *lab) free(ctx context.Context, name string) (bool, error) {
-	third, err := core.New(redislock.New(l.rdb, redislock.WithPrefix(l.prefix)))
+	third, err := core.New(redislock.New(l.rdb))
 	if err != nil {
 		return false, err
 	}

@@ -42,7 +42,7 @@ var retriedSetnx = pitfall{
 	holdfast: func(ctx context.Context, l *lab) (string, bool, error) {
 		rdb, breaks := l.breaking()
 		defer rdb.Close()
-		locks, err := core.New(redislock.New(rdb, redislock.WithPrefix(l.prefix)))
+		locks, err := core.New(redislock.New(rdb))
 		if err != nil {
 			return "", false, err
 		}

@@ -48,7 +48,7 @@ var timestampGetset = pitfall{
 			return "", false, err
 		}
 		defer a.Release(ctx)
-		left, err := l.rdb.PTTL(ctx, l.prefix+"clock").Result()
+		left, err := l.rdb.PTTL(ctx, "holdfast:clock").Result()
 		if err != nil || left <= 0 || left > 10*time.Second {
 			return "the lock's TTL is not the server's to count", true, err
 		}

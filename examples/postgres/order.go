@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"os"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -14,20 +12,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 )
 
-const (
-	orderName = "order:42"
-	ttl       = time.Second
-)
-
-// carelessEnv, set to "1", has a process commit without looking: for the test.
-const carelessEnv = "HOLDFAST_POSTGRES_CARELESS"
+const orderName = "order:42"
 
 // shop has its orders and its locks in one database: the orders through pgx, the locks through the same pool.
 type shop struct {
-	pool   *pgxpool.Pool
-	db     *sql.DB
-	locks  *core.Locker
-	before func(ctx context.Context) context.Context // for the story
+	pool  *pgxpool.Pool
+	db    *sql.DB
+	locks *core.Locker
+
+	// for the story
+	before   func(ctx context.Context) context.Context
+	careless bool
 }
 
 var table = sqllock.WithTable("holdfast_example_locks")
@@ -38,7 +33,7 @@ func openShop(ctx context.Context, url string) (*shop, error) {
 		return nil, err
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	locks, err := core.New(sqllock.New(db, sqllock.Postgres, table, sqllock.WithListen(pgxlisten.Connect(url))), core.WithTTL(ttl))
+	locks, err := core.New(sqllock.New(db, sqllock.Postgres, table, sqllock.WithListen(pgxlisten.Connect(url))))
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -47,7 +42,7 @@ func openShop(ctx context.Context, url string) (*shop, error) {
 }
 
 // ship changes the order under its lock, and commits only if the lock is still held.
-func (s *shop) ship(ctx context.Context, status string) error {
+func (s *shop) ship(ctx context.Context, status string, opts ...core.Option) error {
 	return s.locks.Do(ctx, orderName, func(ctx context.Context) error {
 		f, err := core.FenceFor(ctx, orderName)
 		if err != nil {
@@ -64,13 +59,13 @@ func (s *shop) ship(ctx context.Context, status string) error {
 		if _, err := tx.Exec(ctx, "UPDATE holdfast_example_orders SET status = $1 WHERE id = 42", status); err != nil {
 			return err
 		}
-		if os.Getenv(carelessEnv) != "1" {
+		if !s.careless {
 			if err := sqllock.HeldInPgx(ctx, tx, orderName, f, table); err != nil {
 				return err
 			}
 		}
 		return tx.Commit(ctx)
-	})
+	}, opts...)
 }
 
 func (s *shop) create(ctx context.Context) error {

@@ -88,17 +88,6 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatal("not yet: " + what)
 }
 
-func get(t *testing.T, url string) (code int, body string) {
-	t.Helper()
-	code, _, body = send(t, http.MethodGet, url)
-	return code, body
-}
-
-func post(t *testing.T, url string) (code int, retryAfter, body string) {
-	t.Helper()
-	return send(t, http.MethodPost, url)
-}
-
 func send(t *testing.T, method, url string) (code int, retryAfter, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
@@ -153,7 +142,7 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 
 	paid, refunded := make(chan string, 1), make(chan error, 1)
 	go func() {
-		code, _, body := post(t, "http://"+p.web+"/orders/1/pay")
+		code, _, body := send(t, http.MethodPost, "http://"+p.web+"/orders/1/pay")
 		paid <- fmt.Sprint(code, " ", body)
 	}()
 	go func() { refunded <- refund(2) }()
@@ -164,16 +153,16 @@ func TestSIGTERMFinishesWhatRunsRefusesWhatComesAndLeavesNoLock(t *testing.T) {
 		eventually(t, "work begins", func() bool { return held(t, other, id+1) })
 	}
 
-	if code, body := get(t, "http://"+p.web+"/metrics"); code != http.StatusOK || !strings.Contains(body, `distlock_held{distlock_template="order:{id|int}"`) {
+	if code, _, body := send(t, http.MethodGet, "http://"+p.web+"/metrics"); code != http.StatusOK || !strings.Contains(body, `distlock_held{distlock_template="order:{id|int}"`) {
 		t.Errorf("the metrics: %d, %s", code, body)
 	}
 
 	noError(t, p.Process.Signal(syscall.SIGTERM))
 	eventually(t, "/readyz tells the load balancer", func() bool {
-		code, _ := get(t, "http://"+p.web+"/readyz")
+		code, _, _ := send(t, http.MethodGet, "http://"+p.web+"/readyz")
 		return code == http.StatusServiceUnavailable
 	})
-	if code, after, body := post(t, "http://"+p.web+"/orders/4/pay"); code != http.StatusServiceUnavailable || after != "1" || !strings.Contains(body, httpmw.TypeUnavailable) {
+	if code, after, body := send(t, http.MethodPost, "http://"+p.web+"/orders/4/pay"); code != http.StatusServiceUnavailable || after != "1" || !strings.Contains(body, httpmw.TypeUnavailable) {
 		t.Errorf("a new request: %d, Retry-After %q, %s", code, after, body)
 	}
 	if err := refund(5); status.Code(err) != codes.Unavailable || grpcmw.ReasonOf(err) != grpcmw.ReasonUnavailable {

@@ -28,17 +28,3 @@ func TestACutRequestNeverArrives(t *testing.T) {
 	s.wantNothingBut(t, "first")
 	dial(t, p.Addr()).roundTrip("on a new connection")
 }
-
-func TestHealForgetsTheCutsToCome(t *testing.T) {
-	t.Parallel()
-	_, p, c := begin(t, echo)
-	p.CutReply(1)
-	p.CutRequest(2)
-	p.Heal()
-	for range 3 {
-		c.roundTrip("clean")
-	}
-	if n := p.Requests(); n != 3 {
-		t.Errorf("%d requests", n)
-	}
-}

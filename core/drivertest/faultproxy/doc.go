@@ -3,13 +3,12 @@
 //
 //	p := faultproxy.New(t, server.Addr())
 //	client := dial(p.Addr())
-//	p.DropReplies(1) // the server executes the next request; the client never hears of it
+//	p.DropReply(1) // the server executes the next request; the client never hears of it
 //
 // The faults:
 //
 //	SetDelay(toServer, toClient)  latency for each direction; order is kept
 //	DelayEach(of)                 latency that each connection has for itself
-//	DropReplies(n)                the replies to the next n requests are lost
 //	DropReply(n)                  the reply to the nth request from now is lost
 //	DropReplyTo(part)             the reply to the next request that contains part is lost
 //	CutReply(n)                   the nth request from now arrives; then its connection is reset

@@ -25,14 +25,6 @@ func (p *Proxy) DelayEach(of func(n int) (toServer, toClient time.Duration)) {
 	p.delays = of
 }
 
-// DropReplies loses the replies to the next n requests, counted over all connections. The
-// requests themselves arrive, and their connections stay open.
-func (p *Proxy) DropReplies(n int) {
-	for i := range n {
-		p.DropReply(i + 1)
-	}
-}
-
 // DropReply loses the reply to the nth request from now, counted over all connections;
 // 1 is the next. Further calls add further losses.
 func (p *Proxy) DropReply(n int) { p.lose(n, lossNext) }

@@ -64,40 +64,6 @@ func TestWhatIsSentOnOneConnectionOvertakesAnother(t *testing.T) {
 	}
 }
 
-func TestDelayDoesNotLimitThroughput(t *testing.T) {
-	t.Parallel()
-	const delay = time.Second
-	_, p, c := begin(t, echo)
-	p.SetDelay(delay, 0)
-	start := time.Now()
-	const lines = 20
-	for range lines {
-		c.send("hello")
-		time.Sleep(time.Millisecond) // so that each is a chunk of its own
-	}
-	for range lines {
-		c.want("hello")
-	}
-	if took := time.Since(start); took > delay*9/5 {
-		t.Errorf("%d lines with a latency of %v took %v: one waits for the other", lines, delay, took)
-	}
-}
-
-func TestDropRepliesLosesAsManyOverAllConnections(t *testing.T) {
-	t.Parallel()
-	s, p, a := begin(t, echo)
-	b := dial(t, p.Addr())
-	p.DropReplies(2)
-	a.send("lost")
-	s.next(t) // it is executed; and the requests are counted in this order
-	b.send("lost too")
-	s.next(t)
-	a.wantNothing()
-	b.wantNothing()
-	a.roundTrip("after")
-	b.roundTrip("after")
-}
-
 func TestDropReplyLosesTheNthOnly(t *testing.T) {
 	t.Parallel()
 	_, p, c := begin(t, echo)
@@ -131,7 +97,7 @@ func TestLostReplyIsLostToItsEnd(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		return []string{line, " and", " more\n"}
 	})
-	p.DropReplies(1)
+	p.DropReply(1)
 	c.send("lost")
 	c.wantNothing()
 	var text string
@@ -143,39 +109,6 @@ func TestLostReplyIsLostToItsEnd(t *testing.T) {
 	if strings.ReplaceAll(text, " ", "") != "keptandmore" {
 		t.Errorf("received %q", text)
 	}
-}
-
-func TestPipelinedRequestDoesNotSaveALostReply(t *testing.T) {
-	t.Parallel()
-	answerNow := make(chan struct{}, 2)
-	s, p, c := begin(t, func(line string) []string {
-		<-answerNow
-		return echo(line)
-	})
-	p.DropReplies(1)
-	c.send("lost")
-	s.next(t)
-	c.send("kept")
-	time.Sleep(quiet) // "kept" has been passed on before "lost" is answered
-	answerNow <- struct{}{}
-	c.wantNothing()
-	answerNow <- struct{}{}
-	s.next(t)
-	c.wantNothing() // belongs to the same stretch of replies: see Granularity
-	answerNow <- struct{}{}
-	c.roundTrip("next")
-}
-
-func TestLostReplyIsLostHoweverLongItIsDelayed(t *testing.T) {
-	t.Parallel()
-	s, p, c := begin(t, echo)
-	p.SetDelay(0, 100*time.Millisecond)
-	p.DropReplies(1)
-	c.send("lost")
-	s.next(t)
-	time.Sleep(20 * time.Millisecond) // the reply is in the proxy by now
-	c.send("kept")
-	c.want("kept")
 }
 
 func TestBlackHolePassesNothingEitherWay(t *testing.T) {
@@ -194,6 +127,12 @@ func TestBlackHolePassesNothingEitherWay(t *testing.T) {
 	close(answerNow)
 	a.wantNothing()
 	b.wantNothing()
+	_ = a.Close()
+	select {
+	case err := <-s.ends:
+		t.Errorf("the server heard of the end of a connection: %v", err)
+	case <-time.After(quiet):
+	}
 }
 
 func TestBlackHoleAcceptsConnectionsThatHang(t *testing.T) {
@@ -211,19 +150,6 @@ func TestBlackHoleAcceptsConnectionsThatHang(t *testing.T) {
 	p.BlackHole(false)
 	c.wantReset()
 	dial(t, p.Addr()).roundTrip("after")
-}
-
-func TestBlackHoleHidesTheEndOfAConnection(t *testing.T) {
-	t.Parallel()
-	s, p, c := begin(t, echo)
-	c.roundTrip("hello")
-	p.BlackHole(true)
-	_ = c.Close()
-	select {
-	case err := <-s.ends:
-		t.Fatalf("the server heard of it: %v", err)
-	case <-time.After(quiet):
-	}
 }
 
 func TestConnectionsThatLostNothingOutliveABlackHole(t *testing.T) {
@@ -318,31 +244,6 @@ func TestHeldRequestArrivesAfterItsClientHasGone(t *testing.T) {
 	}
 }
 
-func TestReplyToAClientThatHasGoneDoesNotEndAHold(t *testing.T) {
-	t.Parallel()
-	answerNow := make(chan struct{})
-	s, p, c := begin(t, func(line string) []string {
-		if line == "held" {
-			return nil
-		}
-		<-answerNow
-		return []string{"one\n", "two\n"}
-	})
-	c.send("asked before")
-	s.next(t)
-	release := p.Hold()
-	c.send("held")
-	time.Sleep(quiet) // the proxy has read it
-	reset(c.Conn)
-	time.Sleep(quiet) // the proxy can no longer write
-	close(answerNow)
-	s.wantNothing(t)
-	release()
-	if got := s.next(t); got != "held" {
-		t.Fatalf("the server got %q", got)
-	}
-}
-
 func TestRepliesPassDuringAHold(t *testing.T) {
 	t.Parallel()
 	answerNow := make(chan struct{})
@@ -376,17 +277,79 @@ func TestHealEndsEveryFault(t *testing.T) {
 	c.send("held")
 	s.wantNothing(t)
 	p.SetDelay(time.Hour, time.Hour)
-	p.DropReplies(100)
+	p.DropReply(1)
+	p.CutReply(2)
+	p.CutRequest(3)
 	p.BlackHole(true)
 	p.BlackHoleNew(true)
 	p.Refuse(true)
 	p.Heal()
 	c.want("held")
-	c.roundTrip("after")
+	for range 3 {
+		c.roundTrip("after")
+	}
 	dial(t, p.Addr()).roundTrip("a new one")
 
 	defer p.Hold()()
 	release() // of the hold that Heal has ended: no business of this one
 	c.send("held again")
-	s.wantNothingBut(t, "held", "after", "a new one")
+	s.wantNothingBut(t, "held", "after", "after", "after", "a new one")
+}
+
+func TestPipelinedRequestDoesNotSaveALostReply(t *testing.T) {
+	t.Parallel()
+	answerNow := make(chan struct{}, 2)
+	s, p, c := begin(t, func(line string) []string {
+		<-answerNow
+		return echo(line)
+	})
+	p.DropReply(1)
+	c.send("lost")
+	s.next(t)
+	c.send("kept")
+	time.Sleep(quiet) // "kept" has been passed on before "lost" is answered
+	answerNow <- struct{}{}
+	c.wantNothing()
+	answerNow <- struct{}{}
+	s.next(t)
+	c.wantNothing() // belongs to the same stretch of replies: see Granularity
+	answerNow <- struct{}{}
+	c.roundTrip("next")
+}
+
+func TestLostReplyIsLostHoweverLongItIsDelayed(t *testing.T) {
+	t.Parallel()
+	s, p, c := begin(t, echo)
+	p.SetDelay(0, 100*time.Millisecond)
+	p.DropReply(1)
+	c.send("lost")
+	s.next(t)
+	time.Sleep(20 * time.Millisecond) // the reply is in the proxy by now
+	c.send("kept")
+	c.want("kept")
+}
+
+func TestReplyToAClientThatHasGoneDoesNotEndAHold(t *testing.T) {
+	t.Parallel()
+	answerNow := make(chan struct{})
+	s, p, c := begin(t, func(line string) []string {
+		if line == "held" {
+			return nil
+		}
+		<-answerNow
+		return []string{"one\n", "two\n"}
+	})
+	c.send("asked before")
+	s.next(t)
+	release := p.Hold()
+	c.send("held")
+	time.Sleep(quiet) // the proxy has read it
+	reset(c.Conn)
+	time.Sleep(quiet) // the proxy can no longer write
+	close(answerNow)
+	s.wantNothing(t)
+	release()
+	if got := s.next(t); got != "held" {
+		t.Fatalf("the server got %q", got)
+	}
 }

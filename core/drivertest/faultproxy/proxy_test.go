@@ -88,31 +88,6 @@ func TestDeadTargetLooksLikeAReset(t *testing.T) {
 	}
 }
 
-func TestClientOfAServerThatHasGoneHearsOfIt(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	p := New(t, l.Addr().String())
-	c := dial(t, p.Addr())
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = server.Close()
-	if line, err := c.receive(soon); !errors.Is(err, io.EOF) {
-		t.Fatalf("received %q, %v; want an orderly end", line, err)
-	}
-	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if _, err := io.WriteString(c, "hello\n"); err != nil {
-			return
-		}
-	}
-	t.Error("what the client sends to nobody is accepted for ever")
-}
-
 func TestCloseMayBeCalledTwiceAndTogether(t *testing.T) {
 	t.Parallel()
 	_, p, c := begin(t, echo)
@@ -188,7 +163,7 @@ func switchSomething(p *Proxy) {
 	case 0:
 		p.SetDelay(time.Millisecond, time.Millisecond)
 	case 1:
-		p.DropReplies(2)
+		p.DropReply(2)
 	case 2:
 		p.BlackHole(true)
 	case 3:

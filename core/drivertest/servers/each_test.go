@@ -3,10 +3,7 @@ package servers
 import (
 	"errors"
 	"io/fs"
-	"net"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -98,31 +95,4 @@ func TestAnotherServerOnThePortIsNotTakenForReady(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestLaunchTriesAnotherPort(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, taken, _ := strings.Cut(l.Addr().String(), ":")
-	p := redisProduct(nil)
-	args, starts := p.args, 0
-	p.args = func(port int, dir string) []string {
-		if starts++; starts == 1 { // as if somebody had been quicker
-			port, _ = strconv.Atoi(taken)
-		}
-		return args(port, dir)
-	}
-	s, err := launch(t, p, p.find(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Kill()
-	if starts != 2 {
-		t.Errorf("started %d times; want 2", starts)
-	}
-	dial(t, s.Addr()).do("PING", "+PONG")
 }

@@ -69,20 +69,3 @@ func TestARestartKeepsOnlyWhatTheServerHasWritten(t *testing.T) {
 		dial(t, addr).do("GET k", "$-1")
 	}
 }
-
-func TestSignallingAStoppedServerFailsTheTest(t *testing.T) {
-	t.Parallel()
-	for name, signal := range map[string]func(*Server){"pause": (*Server).Pause, "resume": (*Server).Resume} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := Redis(t)
-			s.Stop()
-			tb := pretend(t, func(tb testing.TB) {
-				signal(&Server{tb: tb, product: s.product})
-			})
-			if !tb.failed {
-				t.Errorf("%v; want a failure", tb)
-			}
-		})
-	}
-}

@@ -22,7 +22,6 @@ const ttl = 10 * time.Second
 type contestant struct {
 	name     string
 	settings string // what is not as the library has it without options
-	prefix   string // of the keys at the server that are its locks
 	peer     bool   // another library
 
 	renewEvery time.Duration // period of its watchdog, 0 if it has none
@@ -36,16 +35,9 @@ type locker interface {
 	close(ctx context.Context) error
 }
 
-// lease is a held name. It may have a Fence() uint64, and an Err() error that says when it is lost.
+// lease is a held name. It may have an Err() error that says when it is lost.
 type lease interface {
 	Release(ctx context.Context) error
-}
-
-func fenceOf(x lease) uint64 {
-	if f, ok := x.(interface{ Fence() uint64 }); ok {
-		return f.Fence()
-	}
-	return 0
 }
 
 func lost(x lease) bool {
@@ -65,22 +57,22 @@ func contestants() []contestant {
 	// The floors are the least that a lock with an owner-checked release can be: SET NX and a compare-and-delete script, without
 	// fence, watchdog, line or trust.
 	return append([]contestant{{
-		name: holdfastName, settings: "no options: fence, watchdog and line on", prefix: "holdfast:", renewEvery: ttl / 3,
+		name: holdfastName, settings: "no options: fence, watchdog and line on", renewEvery: ttl / 3,
 		open: func(addr string, t *traffic) (locker, error) {
 			rdb := client(addr, t)
 			locks, err := core.New(redislock.New(rdb))
 			return &holdfast{rdb, locks}, err
 		},
 	}, {
-		name: beforeName, settings: "the same at another commit", prefix: "holdfast:", renewEvery: ttl / 3,
+		name: beforeName, settings: "the same at another commit", renewEvery: ttl / 3,
 	}, {
-		name: floorName, settings: "bare SET NX and EVALSHA, each on a connection of its own", prefix: "floor:",
+		name: floorName, settings: "bare SET NX and EVALSHA, each on a connection of its own",
 		open: func(addr string, t *traffic) (locker, error) {
 			rdb := client(addr, t)
 			return &floor{rdb: rdb, cmd: rdb, prefix: rand.Text()}, nil
 		},
 	}, {
-		name: autoFloorName, settings: "the same through go-redis' AutoPipeline with its default options", prefix: "floor:",
+		name: autoFloorName, settings: "the same through go-redis' AutoPipeline with its default options",
 		open: func(addr string, t *traffic) (locker, error) {
 			rdb := client(addr, t)
 			auto, err := rdb.AutoPipeline()

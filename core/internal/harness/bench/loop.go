@@ -69,8 +69,7 @@ func (l loop) all(e *env, length time.Duration) []tally {
 // one is goroutine g of all.
 func (loop) one(ctx context.Context, e *env, g int, until time.Time) tally {
 	t := tally{waits: make([]time.Duration, 0, 1024)}
-	locks, i := e.locker(g), g%e.Size.places()
-	name, place, who := lockName(i), e.section.place(i), e.who(g)
+	locks, name := e.locker(g), lockName(g%e.Size.names())
 	for began := time.Now(); began.Before(until); {
 		x, err := locks.lock(ctx, name)
 		now := time.Now()
@@ -79,7 +78,6 @@ func (loop) one(ctx context.Context, e *env, g int, until time.Time) tally {
 			if now.Before(until) {
 				t.turns++
 			}
-			t.visit(place, who, fenceOf(x))
 			err = x.Release(ctx)
 		}
 		if err != nil {
@@ -88,26 +86,4 @@ func (loop) one(ctx context.Context, e *env, g int, until time.Time) tally {
 		began = time.Now()
 	}
 	return t
-}
-
-// visit enters a section and leaves it.
-func (f *faults) visit(p *place, who, fence uint64) {
-	f.enter(p, who, fence)
-	f.leave(p, who)
-}
-
-func (f *faults) enter(p *place, who, fence uint64) {
-	alone, grown := p.enter(who, fence)
-	if !alone {
-		f.Overlaps++
-	}
-	if !grown {
-		f.Fences++
-	}
-}
-
-func (f *faults) leave(p *place, who uint64) {
-	if !p.leave(who) {
-		f.Overlaps++
-	}
 }

@@ -20,13 +20,13 @@ var waitingPeers = []string{"bsm", "redsync", "rueidislock"}
 
 func peers() []contestant {
 	return []contestant{{
-		name: "bsm", settings: "bsm/redislock, LinearBackoff(10 ms)", prefix: "bsm:", peer: true,
+		name: "bsm", settings: "bsm/redislock, LinearBackoff(10 ms)", peer: true,
 		open: func(addr string, t *traffic) (locker, error) {
 			rdb := client(addr, t)
 			return &bsm{rdb, bsmlock.New(rdb)}, nil
 		},
 	}, {
-		name: "redsync", settings: "redsync on one server through its go-redis pool, WithExpiry(10 s), default pauses (50 to 250 ms)", prefix: "redsync:", peer: true,
+		name: "redsync", settings: "redsync on one server through its go-redis pool, WithExpiry(10 s), default pauses (50 to 250 ms)", peer: true,
 		open: func(addr string, t *traffic) (locker, error) {
 			rdb := client(addr, t)
 			return &redsyncLocker{rdb, redsync.New(goredis.NewPool(rdb))}, nil
@@ -35,7 +35,7 @@ func peers() []contestant {
 		// Without NoLoopTracking each renewal invalidates the key for its own client, which then renews again. With 10,000 leases it
 		// loses many, and takes a minute to release the others.
 		name: "rueidislock", settings: "rueidislock on its own client, KeyMajority 1, KeyValidity 10 s, TryNextAfter 1 s, NoLoopTracking on",
-		prefix: "rueidislock:", peer: true, renewEvery: ttl / 2, open: openRueidislock,
+		peer: true, renewEvery: ttl / 2, open: openRueidislock,
 	}}
 }
 

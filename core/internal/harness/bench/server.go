@@ -64,18 +64,6 @@ func (s *server) memory() float64 {
 	return s.number("memory", "used_memory") - s.number("memory", "mem_clients_normal")
 }
 
-// left counts the keys with a prefix that stay. What a command has made that was executed after its caller had left
-// goes within a place's life, 3 s: docs/decisions/008-offers.md.
-func (s *server) left(prefix string) (n int) {
-	for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
-		keys, err := s.admin.Keys(s.tb.Context(), prefix+"*").Result()
-		if n = len(keys); n == 0 && err == nil {
-			break
-		}
-	}
-	return n
-}
-
 func (s *server) empty() {
 	if err := s.admin.FlushAll(s.tb.Context()).Err(); err != nil {
 		s.tb.Fatal(err)

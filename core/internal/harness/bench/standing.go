@@ -64,7 +64,6 @@ func (s *standing) prepare(e *env) {
 	waits, s.stop = context.WithCancel(e.ctx)
 	for i := e.from; i < e.to; i++ {
 		if x := s.kept[i]; x != nil {
-			e.enter(e.section.place(i), e.who(i), fenceOf(x))
 			e.Figures["leases"]++
 		}
 		if s.waiters {
@@ -80,9 +79,6 @@ func (s *standing) prepare(e *env) {
 func (s *standing) wait(ctx context.Context, e *env, i int) {
 	x, err := e.locker(i+1).lock(ctx, lockName(i))
 	if err == nil {
-		s.mu.Lock()
-		e.visit(e.section.place(i), 1<<63|e.who(i), fenceOf(x))
-		s.mu.Unlock()
 		err = x.Release(e.ctx) //nolint:contextcheck // ctx may be over, and the name is to be free
 	}
 	if ctx.Err() == nil {
@@ -108,13 +104,11 @@ func (s *standing) finish(e *env) {
 		if x == nil {
 			return nil // counted as failed
 		}
-		gone := lost(x)
-		s.mu.Lock()
-		e.leave(e.section.place(i), e.who(i))
-		if gone {
+		if lost(x) {
+			s.mu.Lock()
 			e.Figures["lost"]++
+			s.mu.Unlock()
 		}
-		s.mu.Unlock()
 		return x.Release(e.ctx)
 	})
 }
@@ -136,7 +130,6 @@ func (w *waiting) prepare(e *env) {
 		var err error
 		w.held, err = e.locker(0).lock(e.ctx, lockName(0))
 		must(err)
-		e.enter(e.section.place(0), e.who(0), fenceOf(w.held))
 	}
 }
 
@@ -147,7 +140,7 @@ func (w *waiting) measure(e *env) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	var wg sync.WaitGroup
 	var mu sync.Mutex // protects the report's faults
-	for g := range e.Size.N {
+	for range e.Size.N {
 		wg.Go(func() {
 			x, err := e.locker(0).lock(ctx, lockName(0))
 			if ctx.Err() != nil {
@@ -159,7 +152,6 @@ func (w *waiting) measure(e *env) {
 				e.failed(err)
 				return
 			}
-			e.visit(e.section.place(0), e.who(g), fenceOf(x))
 			_ = x.Release(ctx)
 		})
 	}
@@ -174,7 +166,6 @@ func (w *waiting) measure(e *env) {
 
 func (w *waiting) finish(e *env) {
 	if e.Proc == 0 {
-		e.leave(e.section.place(0), e.who(0))
 		must(w.held.Release(e.ctx))
 	}
 }

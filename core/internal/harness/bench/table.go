@@ -79,22 +79,9 @@ func (s spread) in(format string) string {
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.Median, s.Low, s.High)
 }
 
-// String lists what is not zero.
 func (f faults) String() string {
-	var said []string
-	for _, c := range []struct {
-		n    int
-		what string
-	}{{f.Overlaps, "overlaps"}, {f.Fences, "fences that did not grow"}, {f.Left, "keys left behind"}, {f.Failed, "calls failed"}} {
-		if c.n > 0 {
-			said = append(said, fmt.Sprintf("%d %s", c.n, c.what))
-		}
-	}
-	if f.Note != "" {
-		said = append(said, strings.ReplaceAll(f.Note, "\n", " "))
-	}
-	if said == nil {
+	if f.Failed == 0 {
 		return "none"
 	}
-	return strings.Join(said, ", ")
+	return fmt.Sprintf("%d calls failed, %s", f.Failed, strings.ReplaceAll(f.Note, "\n", " "))
 }

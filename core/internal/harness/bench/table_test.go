@@ -13,13 +13,13 @@ func TestTheTableSaysRatiosOfEachRoundAndWhatIsNoNumber(t *testing.T) {
 	none := math.NaN()
 	table := s.table([]result{
 		{row{name: holdfastName}, [][]float64{{10, none}, {10, none}}, faults{}},
-		{row{name: "other"}, [][]float64{{5, none}, {20, 3}}, faults{Overlaps: 2, Left: 1, Note: "so\nwhat"}},
-		{row{name: "dead"}, [][]float64{nil, nil}, faults{Failed: 2}},
+		{row{name: "other"}, [][]float64{{5, none}, {20, 3}}, faults{Failed: 1, Note: "so\nwhat"}},
+		{row{name: "dead"}, [][]float64{nil, nil}, faults{Failed: 2, Note: "why"}},
 	})
 	for _, want := range []string{
 		"| Holdfast | 10 | – | none |",
-		"| other | 12 (9–16) | 3.0 | 2 overlaps, 1 keys left behind, so what |",
-		"| dead | – | – | 2 calls failed |",
+		"| other | 12 (9–16) | 3.0 | 1 calls failed, so what |",
+		"| dead | – | – | 2 calls failed, why |",
 		"| Holdfast ÷ other | 1.25 (0.875–1.62) | – |  |",
 		"| Holdfast ÷ dead | – | – |  |",
 	} {

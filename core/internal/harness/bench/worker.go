@@ -18,7 +18,7 @@ type task struct {
 	Scenario, Contestant string
 
 	Addr    string // of the server
-	Section string // file of the section
+	Section string // file of the place
 	Proc    int    // which of the crew
 	Length  time.Duration
 	Size    size
@@ -32,7 +32,7 @@ type size struct {
 	Names   int // in use; N unless told
 }
 
-func (z size) places() int {
+func (z size) names() int {
 	if z.Names > 0 {
 		return z.Names
 	}
@@ -48,22 +48,16 @@ type report struct {
 	faults
 }
 
-// faults are what a lock must not do.
+// faults are calls that failed, and runs that ended early.
 type faults struct {
-	Overlaps int // somebody entered or left a section where somebody else was
-	Fences   int // did not grow
-	Failed   int // calls, and runs that ended early
-	Left     int // keys at the server after all releases
-	Note     string
+	Failed int
+	Note   string
 }
 
 func (f *faults) failed(err error) { f.add(faults{Failed: 1, Note: err.Error()}) }
 
 func (f *faults) add(g faults) {
-	f.Overlaps += g.Overlaps
-	f.Fences += g.Fences
 	f.Failed += g.Failed
-	f.Left += g.Left
 	if f.Note == "" {
 		f.Note = g.Note
 	}
@@ -100,7 +94,7 @@ type env struct {
 	ctx      context.Context
 	lockers  []locker // of this process
 	from, to int      // which of N are its own
-	section  *section
+	place    *place
 	traffic  *traffic
 	baton    baton
 }
@@ -108,9 +102,6 @@ type env struct {
 func (e *env) locker(i int) locker { return e.lockers[i%len(e.lockers)] }
 
 func lockName(i int) string { return "bench:" + strconv.Itoa(i) }
-
-// who is goroutine g of this process, for the section.
-func (e *env) who(g int) uint64 { return uint64(e.Proc)<<32 | uint64(g+1) } //nolint:gosec // G115: small numbers
 
 // part is what falls to process i of n, of something that there is so often: from, and up to.
 func part(all, i, n int) (from, to int) { return all * i / n, all * (i + 1) / n }
@@ -128,10 +119,9 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("no scenario %q or no contestant %q", e.Scenario, e.Contestant)
 	}
 	var err error
-	if e.section, err = mapSection(e.Section, e.Size.places()); err != nil {
+	if e.place, err = mapPlace(e.Section); err != nil {
 		return err
 	}
-	defer e.section.close()
 	e.from, e.to = part(e.Size.N, e.Proc, e.Size.Procs)
 	first, last := part(e.Size.Members, e.Proc, e.Size.Procs)
 	for range last - first {

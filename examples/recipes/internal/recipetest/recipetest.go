@@ -50,23 +50,28 @@ func NewLocker(t *testing.T) *core.Locker {
 	return l
 }
 
-// Call has h answer a POST, with headers "Name: value".
-func Call(t *testing.T, h http.Handler, target string, headers ...string) *httptest.ResponseRecorder {
+// Call has h answer a POST.
+func Call(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody)
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Add(name, value)
-	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody))
 	return w
 }
 
-// Hostile sends hostile values as the {id} of a route: each gets a lock of its own name. A value
+// Router checks what has to be true of a route with a parameter {id}, however the router writes it.
+func Router(t *testing.T, mount Mount, route string, slashes bool) {
+	t.Helper()
+	Key(t, mount, "order:{id|int}", route, "/orders/42", http.StatusOK, "order:42")
+	Key(t, mount, "order:{id|int}", route, "/orders/%34%32", http.StatusOK, "order:42")
+	Key(t, mount, "order:{x|int}", route, "/orders/42", http.StatusInternalServerError, httpmw.TypeRoute)
+	Key(t, mount, "order:{query:x|int}", route, "/orders/42", http.StatusBadRequest, httpmw.TypeInvalidKey)
+	hostiles(t, mount, route, slashes)
+}
+
+// hostiles sends hostile values as the {id} of a route: each gets a lock of its own name. A value
 // that is a part of the path's structure, such as a slash, may have no route, where the router looks at the
 // unescaped path.
-func Hostile(t *testing.T, mount Mount, route string, slashes bool) {
+func hostiles(t *testing.T, mount Mount, route string, slashes bool) {
 	t.Helper()
 	h := mount(route, httpmw.Lock(NewLocker(t), strings.Replace(hostile.Template, "{v}", "{id|text}", 1)))
 	var names hostile.Names
@@ -82,32 +87,4 @@ func Hostile(t *testing.T, mount Mount, route string, slashes bool) {
 		}
 		names.Check(t, value, w.Body.String())
 	}
-}
-
-// Strangers checks that only ann, whose password is "right", reaches the lock. The mount has the
-// router's basic authentication outside.
-func Strangers(t *testing.T, mount Mount, route string) {
-	t.Helper()
-	locks := NewLocker(t)
-	h := mount(route, httpmw.Lock(locks, "order:{id|int}"))
-	if err := locks.Close(t.Context()); err != nil { // who reaches the lock gets 503
-		t.Fatal(err)
-	}
-	if w := Call(t, h, "/orders/42"); w.Code != http.StatusUnauthorized {
-		t.Errorf("answered %d", w.Code)
-	}
-	if w := Call(t, h, "/orders/42", "Authorization: Basic YW5uOnJpZ2h0"); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("answered %d", w.Code)
-	}
-}
-
-// BasicAuth is basic authentication for routers that have none of their own.
-func BasicAuth(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, password, ok := r.BasicAuth(); !ok || user != "ann" || password != "right" {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

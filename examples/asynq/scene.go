@@ -50,41 +50,6 @@ func scenes() []*scene {
 	return all
 }
 
-// conflicts plays all scenes at once.
-func conflicts(ctx context.Context, out io.Writer, s *service) error {
-	fmt.Fprintf(out, "\n2  While a task runs, %d more of its key come\n\n", duplicates)
-	locks, err := s.locks()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = locks.Close(context.WithoutCancel(ctx)) }() // nothing is held any more
-	all := scenes()
-	byType := make(map[string]*scene)
-	rules := []taskmw.Option{taskmw.WithConflictDelay(0)}
-	for _, c := range all {
-		byType[c.taskType()] = c
-		rules = append(rules, taskmw.WithType(c.taskType(), "{asynq:type}", core.WithWait(c.wait)).OnConflict(c.action))
-	}
-	cfg := asynq.Config{Concurrency: len(all) * (1 + duplicates)}
-	taskmw.Configure(&cfg)
-	mux := asynq.NewServeMux()
-	mux.Use(watch(byType), taskmw.Middleware(locks, rules...))
-	mux.HandleFunc("report:", func(ctx context.Context, t *asynq.Task) error { return byType[t.Type()].run(ctx) })
-	queue := s.queue("conflicts")
-	srv, err := s.serve(cfg, queue, mux)
-	if err != nil {
-		return err
-	}
-	defer srv.Shutdown()
-	client := asynq.NewClientFromRedisClient(s.rdb)
-	for _, c := range all {
-		if err := c.play(ctx, client, queue); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-	}
-	return report(ctx, out, all)
-}
-
 func (c *scene) taskType() string { return "report:" + c.name }
 
 // watch counts what the middleware answers.
@@ -127,9 +92,9 @@ func (c *scene) run(ctx context.Context) error {
 	return wait(ctx, c.enough)
 }
 
-func (c *scene) play(ctx context.Context, client *asynq.Client, queue string) error {
+func (c *scene) play(ctx context.Context, client *asynq.Client) error {
 	for i := range 1 + duplicates {
-		if _, err := client.EnqueueContext(ctx, asynq.NewTask(c.taskType(), nil), asynq.Queue(queue)); err != nil {
+		if _, err := client.EnqueueContext(ctx, asynq.NewTask(c.taskType(), nil)); err != nil {
 			return err
 		}
 		if i > 0 {
@@ -153,7 +118,7 @@ func wait(ctx context.Context, event <-chan struct{}) error {
 
 func report(ctx context.Context, out io.Writer, all []*scene) error {
 	var wrong []error
-	fmt.Fprintf(out, "   %-10s %5s %6s\n", "action", "runs", "unrun")
+	fmt.Fprintf(out, "While a task runs, %d more of its key come\n\n   %-11s %5s %6s\n", duplicates, "action", "runs", "unrun")
 	for _, c := range all {
 		if err := wait(ctx, c.over); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
