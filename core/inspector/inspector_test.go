@@ -34,8 +34,9 @@ func TestItLooksOnceASecondHoweverManyWatchAndNotAtAllWhenNobodyDoes(t *testing.
 		for range 50 {
 			all = append(all, b.watch(b.page, ""))
 		}
+		synctest.Wait()
 		for range 5 {
-			b.watch(b.page, "").leave() // one that is loaded again and again
+			b.glance(b.page, "") // one that is loaded again and again
 		}
 		time.Sleep(60*time.Second + time.Millisecond)
 		if n := b.d.walks.Load(); n != 61 {
