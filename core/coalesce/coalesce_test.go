@@ -1,7 +1,6 @@
 package coalesce
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
@@ -28,7 +29,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type far struct {
 	*memlock.Store
 	trip func() time.Duration
-	fail func(op string, c driver.Claim) error // after the operation, instead of its answer
 }
 
 func (f *far) Capabilities() driver.Capabilities {
@@ -38,48 +38,31 @@ func (f *far) Capabilities() driver.Capabilities {
 }
 
 func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return f.ask(ctx, c, f.Store.Acquire)
+	defer f.travel()()
+	return f.Store.Acquire(ctx, c)
 }
 
 func (f *far) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return f.ask(ctx, c, f.Store.Wait)
-}
-
-func (f *far) ask(ctx context.Context, c driver.Claim, do func(context.Context, driver.Claim) (driver.Grant, error)) (g driver.Grant, err error) {
-	err = f.through("acquire", c, func() error { g, err = do(ctx, c); return err })
-	return g, err
-}
-
-// through is a command and its answer, or what comes instead of that.
-func (f *far) through(op string, c driver.Claim, do func() error) error {
-	if f.trip != nil {
-		time.Sleep(f.trip())
-	}
-	err := do()
-	if f.trip != nil {
-		time.Sleep(f.trip())
-	}
-	if f.fail != nil {
-		return cmp.Or(f.fail(op, c), err)
-	}
-	return err
+	defer f.travel()()
+	return f.Store.Wait(ctx, c)
 }
 
 func (f *far) Release(ctx context.Context, c driver.Claim) error {
-	return f.through("release", c, func() error { return f.Store.Release(ctx, c) })
+	defer f.travel()()
+	return f.Store.Release(ctx, c)
+}
+
+// travel is the way there. What it returns is the way back.
+func (f *far) travel() (back func()) {
+	time.Sleep(f.trip())
+	return func() { time.Sleep(f.trip()) }
 }
 
 func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	l, err := core.New(d, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	backendtest.OK(t, err)
+	t.Cleanup(func() { backendtest.OK(t, l.Close(context.Background())) })
 	return l
 }
 
@@ -87,9 +70,7 @@ func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Lock
 func newGroup(t *testing.T, d driver.Driver, opts ...core.NewOption) *Group {
 	t.Helper()
 	g, err := New(newLocker(t, d, opts...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	return g
 }
 
@@ -211,9 +192,10 @@ func TestManyCallsDuringARunLeadToExactlyOneMore(t *testing.T) {
 func TestAnAnswerFromBeforeTheCallCoversNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, h := &far{Store: memlock.New()}, &history{}
-		here, there := newGroup(t, store), newGroup(t, store)
-		free := take(t, store.Store, "index", "somebody")
+		store, h := memlock.New(), &history{}
+		link := lab.New(store)
+		here, there := newGroup(t, link), newGroup(t, store)
+		free := take(t, store, "index", "somebody")
 		outcome := map[string]error{}
 		var wg sync.WaitGroup
 		call := func(g *Group, self string) {
@@ -226,15 +208,9 @@ func TestAnAnswerFromBeforeTheCallCoversNothing(t *testing.T) {
 			synctest.Wait()
 		}
 		call(there, "waits")
-		slow := true
-		store.fail = func(op string, c driver.Claim) error {
-			if op == "acquire" && slow && strings.Contains(c.Name, "%waiter-") {
-				slow = false
-				time.Sleep(time.Second) // the answer is on its way
-			}
-			return nil
-		}
-		call(here, "looks")
+		link.Delay(0, time.Second)
+		call(here, "looks") // the answer is on its way
+		link.Delay(0, 0)
 		free()
 		synctest.Wait() // the one that waited runs
 		call(here, "comes later")
@@ -280,15 +256,12 @@ func TestOtherWorkUnderTheNameIsNotCovered(t *testing.T) {
 func TestWorkRunsOnlyOnceItsPlaceIsKnownToBeFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &far{Store: memlock.New(), fail: func(op string, c driver.Claim) error {
-			if op == "release" && strings.Contains(c.Name, "%waiter-") {
-				return errors.New("connection lost")
-			}
-			return nil
-		}}
-		if err := newGroup(t, store).Do(t.Context(), reindex("1"), mustNotRun(t)); !errors.Is(err, core.ErrUnavailable) {
+		link := lab.New(memlock.New())
+		link.All(lab.RequestLost, lab.OpRelease)
+		if err := newGroup(t, link).Do(t.Context(), reindex("1"), mustNotRun(t)); !errors.Is(err, core.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
+		link.Heal()
 	})
 }
 
@@ -331,15 +304,8 @@ func TestACallIsNotCoveredByItsOwnEarlierAttempt(t *testing.T) {
 // take takes a name for a process that is not there any more.
 func take(t *testing.T, d driver.Driver, name, label string) (free func()) {
 	t.Helper()
-	x, err := newLocker(t, d).TryAcquire(t.Context(), name, core.WithLabel(label))
-	if err != nil {
-		t.Fatal(err)
-	}
-	free = func() {
-		if err := x.Release(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}
+	x := backendtest.Acquire(t, newLocker(t, d), name, core.WithLabel(label))
+	free = func() { backendtest.OK(t, x.Release(context.Background())) }
 	t.Cleanup(free)
 	return free
 }

@@ -13,70 +13,40 @@ import (
 // errClient is what a client returns.
 var errClient = &fs.PathError{Op: "dial", Path: "server", Err: errors.New("refused")}
 
+// An unknown outcome hides what is certain, and nothing else.
 func TestAMarkedErrorMatchesItsSentinelAndKeepsTheClientsError(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
+	certain := errors.Join(driver.NotSent(driver.Unavailable(errClient)), driver.ErrNotOwner, driver.Refused(errClient))
+	sentinels := []error{driver.ErrNotSent, driver.ErrCannotAnswer, driver.ErrNotOwner, driver.ErrRefused}
+	for what, row := range map[string]struct {
 		err     error
-		matches []error
-		not     []error
+		matches string // which of the sentinels
+		nobody  bool   // can answer
+		text    string
 	}{
-		"NotSent":     {driver.NotSent(errClient), []error{driver.ErrNotSent}, []error{driver.ErrCannotAnswer, driver.ErrNotOwner}},
-		"Unavailable": {driver.Unavailable(errClient), []error{driver.ErrCannotAnswer}, []error{driver.ErrNotSent, driver.ErrNotOwner}},
-		"Refused":     {driver.Refused(errClient), []error{driver.ErrRefused}, []error{driver.ErrNotSent, driver.ErrCannotAnswer}},
-		"Because":     {driver.Because(errClient, "why"), nil, []error{driver.ErrNotSent, driver.ErrCannotAnswer, driver.ErrRefused}},
-		"both":        {driver.NotSent(driver.Unavailable(errClient)), []error{driver.ErrNotSent, driver.ErrCannotAnswer}, nil},
+		"NotSent":        {driver.NotSent(errClient), "[true false false false]", false, errClient.Error()},
+		"Unavailable":    {driver.Unavailable(errClient), "[false true false false]", true, errClient.Error()},
+		"Refused":        {driver.Refused(errClient), "[false false false true]", false, errClient.Error()},
+		"Because":        {driver.Because(errClient, "why"), "[false false false false]", false, errClient.Error()},
+		"both":           {driver.NotSent(driver.Unavailable(errClient)), "[true true false false]", true, errClient.Error()},
+		"all":            {certain, "[true true true true]", false, certain.Error()},
+		"UnknownOutcome": {driver.UnknownOutcome(fmt.Errorf("no quorum: %w", certain)), "[false true false false]", true, "no quorum: " + certain.Error()},
 	} {
-		for _, target := range append(test.matches, errClient) {
-			if !errors.Is(test.err, target) {
-				t.Errorf("%s: does not match %v", name, target)
+		for _, err := range []error{row.err, fmt.Errorf("around: %w", row.err)} {
+			var matches []bool
+			for _, sentinel := range sentinels {
+				matches = append(matches, errors.Is(err, sentinel))
+			}
+			if fmt.Sprint(matches) != row.matches || driver.Explain(err).Nobody != row.nobody {
+				t.Errorf("%s: of %v it matches %v, and nobody can answer: %t", what, sentinels, matches, driver.Explain(err).Nobody)
+			}
+			if _, ok := errors.AsType[*fs.PathError](err); !ok || !errors.Is(err, errClient) {
+				t.Errorf("%s: the client's error is lost", what)
 			}
 		}
-		for _, target := range test.not {
-			if errors.Is(test.err, target) {
-				t.Errorf("%s: matches %v", name, target)
-			}
+		if row.err.Error() != row.text {
+			t.Errorf("%s: the text is %q, not %q", what, row.err, row.text)
 		}
-		if test.err.Error() != errClient.Error() {
-			t.Errorf("%s: the text is %q", name, test.err)
-		}
-		if _, ok := errors.AsType[*fs.PathError](test.err); !ok {
-			t.Errorf("%s: the client's type is lost", name)
-		}
-	}
-}
-
-func TestOnlyUnavailableSaysThatNobodyCanAnswer(t *testing.T) {
-	t.Parallel()
-	if driver.Explain(driver.NotSent(errClient)).Nobody {
-		t.Error("NotSent says so")
-	}
-	if !driver.Explain(driver.Unavailable(errClient)).Nobody {
-		t.Error("Unavailable does not")
-	}
-}
-
-func TestAnUnknownOutcomeHidesCertaintiesAndNothingElse(t *testing.T) {
-	t.Parallel()
-	inner := errors.Join(driver.NotSent(driver.Unavailable(errClient)), driver.ErrNotOwner, driver.Refused(errClient))
-	err := driver.UnknownOutcome(fmt.Errorf("no quorum: %w", inner))
-	for _, hidden := range []error{driver.ErrNotSent, driver.ErrNotOwner, driver.ErrRefused} {
-		if errors.Is(err, hidden) {
-			t.Errorf("it matches %v", hidden)
-		}
-		if errors.Is(fmt.Errorf("around: %w", err), hidden) {
-			t.Errorf("it matches %v through an error around it", hidden)
-		}
-	}
-	for _, kept := range []error{driver.ErrCannotAnswer, errClient} {
-		if !errors.Is(err, kept) {
-			t.Errorf("it does not match %v", kept)
-		}
-	}
-	if _, ok := errors.AsType[*fs.PathError](err); !ok {
-		t.Error("the client's type is lost")
-	}
-	if want := "no quorum: " + inner.Error(); err.Error() != want {
-		t.Errorf("the text is %q, not %q", err, want)
 	}
 }
 

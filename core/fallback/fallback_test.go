@@ -92,19 +92,49 @@ func (w *world) in(d time.Duration) context.Context {
 	return ctx
 }
 
-// degraded asks for a degraded grant of a name that nobody has, and says whether that was one.
-func (w *world) degraded(name string) (driver.Claim, bool) {
+// goesLocal asks for a degraded grant of a name that nobody has, and fails the test unless it is, or is not, one.
+func (w *world) goesLocal(name string, want bool) driver.Claim {
 	w.Helper()
 	c := w.degrading(name)
 	g, err := w.Acquire(w.in(driver.Patience(c.TTL)), c)
 	w.check(err)
+	if d := g.Degraded != ""; d != want || d != (g.Outage != nil) || d && (g.Fence != 0 || g.Fences > 1) {
+		w.Errorf("%q: want degraded %t, got %+v", name, want, g)
+	}
 	if g.Degraded != "" {
 		c.Token = g.Degraded
 	}
-	if d := g.Degraded != ""; d != (g.Outage != nil) || d && (g.Fence != 0 || g.Fences > 1) {
-		w.Errorf("%+v", g)
+	return c
+}
+
+// want asks for name for somebody who would go on without the service, and says what that comes to.
+func (w *world) want(name string) driver.Meaning {
+	w.Helper()
+	_, err := w.Acquire(w.Context(), w.degrading(name))
+	return driver.Explain(err)
+}
+
+func (w *world) isHeld(name string) {
+	w.Helper()
+	if m := w.want(name); m.Kind != driver.HeldBy {
+		w.Errorf("%q is not held: %+v", name, m)
 	}
-	return c, g.Degraded != ""
+}
+
+func (w *world) acquire(name string) driver.Claim {
+	w.Helper()
+	c := w.claim(name)
+	_, err := w.Acquire(w.Context(), c)
+	w.check(err)
+	return c
+}
+
+// kept leaves a name taken for a minute, as a MinHold does.
+func (w *world) kept(name string) {
+	w.Helper()
+	c := w.acquire(name)
+	c.Keep = time.Minute
+	w.check(w.Release(w.Context(), c))
 }
 
 func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
@@ -113,7 +143,7 @@ func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
 		"nobody's": nil,
 		"a probe's": func(w *world, _ driver.Claim) error {
 			time.Sleep(300 * time.Millisecond)
-			w.degraded("prober")
+			w.goesLocal("prober", true)
 			return nil
 		},
 		"an acquire's": func(w *world, _ driver.Claim) error {
@@ -131,20 +161,17 @@ func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
 		"a release's": func(w *world, held driver.Claim) error { return w.Release(w.Context(), held) },
 	} {
 		virtual(t, func(w *world) {
+			w.Log(name)
 			held := w.acquire("held")
 			w.link.All(lab.RequestLost)
-			if _, d := w.degraded("first"); !d {
-				w.Errorf("%s: not degraded", name)
-			}
+			w.goesLocal("first", true)
 			time.Sleep(100 * time.Millisecond)
 			w.link.Heal()
 			if answer != nil {
 				w.check(answer(w, held))
 			}
 			synctest.Wait()
-			if _, d := w.degraded("then"); d != (answer == nil) {
-				w.Errorf("%s: degraded %t", name, d)
-			}
+			w.goesLocal("then", answer == nil)
 		})
 	}
 }
@@ -163,13 +190,12 @@ func TestAShortSilenceTakesNothingFromAProofOfMore(t *testing.T) {
 			over <- err
 		}()
 		synctest.Wait()
-		if _, d := w.degraded("refused"); !d {
-			w.Error("not degraded")
-		}
+		w.goesLocal("refused", true)
 		w.check(<-over)
 		asked := w.link.Calls(lab.OpAcquire)
-		if _, d := w.degraded("then"); !d || w.link.Calls(lab.OpAcquire) > asked {
-			w.Errorf("degraded %t, after %d calls", d, w.link.Calls(lab.OpAcquire)-asked)
+		w.goesLocal("then", true)
+		if n := w.link.Calls(lab.OpAcquire) - asked; n > 0 {
+			w.Errorf("%d calls", n)
 		}
 	})
 }
@@ -179,10 +205,7 @@ func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 	virtual(t, func(w *world) {
 		held := w.acquire("held")
 		w.link.All(lab.Refused)
-		c, d := w.degraded("name")
-		if !d {
-			w.Fatal("not degraded")
-		}
+		c := w.goesLocal("name", true)
 		w.check(w.Renew(w.Context(), []driver.Claim{c})[0])
 		w.link.Heal()
 		stranger := w.claim("held")
@@ -202,9 +225,7 @@ func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 		if n := w.link.Calls(lab.OpRelease) - releases; n > 0 {
 			w.Errorf("%d commands", n)
 		}
-		if _, d := w.degraded("name"); d {
-			w.Error("degraded, though the service answers")
-		}
+		w.goesLocal("name", false)
 	})
 }
 
@@ -212,13 +233,10 @@ func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 func TestWhatMayHaveBeenExecutedStaysOpen(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
-		c := w.acquire("name")
-		c.Keep = time.Minute
-		w.check(w.Release(w.Context(), c)) // so nobody goes local
-		c = w.degrading("name")
+		w.kept("name") // so nobody goes local
 		w.link.Next(lab.OpAcquire, lab.ReplyReset, lab.Refused)
-		if _, err := w.Acquire(w.Context(), c); !driver.Explain(err).Open() {
-			w.Error(err)
+		if m := w.want("name"); !m.Open() {
+			w.Errorf("%+v", m)
 		}
 	})
 }
@@ -226,17 +244,12 @@ func TestWhatMayHaveBeenExecutedStaysOpen(t *testing.T) {
 func TestANameThatAReleaseHasKeptStaysTaken(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
-		c := w.acquire("name")
-		c.Keep = time.Minute
-		w.check(w.Release(w.Context(), c))
+		w.kept("name")
 		w.link.All(lab.Refused)
-		d := w.degrading("name")
-		if _, err := w.Acquire(w.Context(), d); !driver.Explain(err).Nobody {
-			w.Error(err)
+		if m := w.want("name"); !m.Nobody {
+			w.Errorf("%+v", m)
 		}
 		time.Sleep(time.Minute)
-		if _, degraded := w.degraded("name"); !degraded {
-			w.Error("not degraded")
-		}
+		w.goesLocal("name", true)
 	})
 }

@@ -10,36 +10,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
-// want asks for name for somebody who would go on without the service, and says what that comes to.
-func (w *world) want(name string) driver.Meaning {
-	w.Helper()
-	c := w.degrading(name)
-	_, err := w.Acquire(w.Context(), c)
-	return driver.Explain(err)
-}
-
-func (w *world) acquire(name string) driver.Claim {
-	w.Helper()
-	c := w.claim(name)
-	_, err := w.Acquire(w.Context(), c)
-	w.check(err)
-	return c
-}
-
 // Core has a line for each name, and a second Locker has one, too.
 func TestDegradedLeasesExcludeEachOtherWithoutALine(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
 		w.link.All(lab.Refused)
-		first, d := w.degraded("name")
-		if !d || w.want("name").Kind != driver.HeldBy {
-			w.Error("two at once")
-		}
+		first := w.goesLocal("name", true)
+		w.isHeld("name")
 		began := time.Now()
 		time.AfterFunc(time.Second, func() { w.check(w.Release(context.Background(), first)) })
 		next := w.degrading("name")
-		ctx := w.in(time.Minute)
-		g, err := w.Wait(ctx, next)
+		g, err := w.Wait(w.in(time.Minute), next)
 		if err != nil || g.Degraded == "" || time.Since(began) != time.Second {
 			w.Errorf("%v after %s", err, time.Since(began))
 		}
@@ -59,13 +40,9 @@ func TestARenewedLeaseOfThisProcessExcludesDegradedOnes(t *testing.T) {
 		w.check(w.Renew(w.Context(), []driver.Claim{c})[0])
 		time.Sleep(8 * time.Second)
 		w.link.All(lab.Refused)
-		if w.want("name").Kind != driver.HeldBy {
-			w.Error("two at once")
-		}
+		w.isHeld("name")
 		time.Sleep(2 * time.Second)
-		if _, d := w.degraded("name"); !d {
-			w.Error("its time is over")
-		}
+		w.goesLocal("name", true)
 	})
 }
 
@@ -85,14 +62,10 @@ func TestASecondAfterAnOutageWasSeenSomebodyAsks(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
 		w.link.All(lab.RequestLost)
-		if _, d := w.degraded("first"); !d {
-			w.Error("not degraded")
-		}
+		w.goesLocal("first", true)
 		w.link.Heal()
 		time.Sleep(time.Second)
-		if _, d := w.degraded("name"); d {
-			w.Error("degraded, and nobody has asked")
-		}
+		w.goesLocal("name", false)
 	})
 }
 
@@ -107,8 +80,7 @@ func TestIfAllCallersLeaveEarlySomebodyFindsOut(t *testing.T) {
 			w.Error(err)
 		}
 		time.Sleep(2500 * time.Millisecond)
-		ctx = w.in(100 * time.Millisecond)
-		if g, err := w.Acquire(ctx, c); err != nil || g.Degraded == "" {
+		if g, err := w.Acquire(w.in(100*time.Millisecond), c); err != nil || g.Degraded == "" {
 			w.Error(err)
 		}
 	})
@@ -117,14 +89,9 @@ func TestIfAllCallersLeaveEarlySomebodyFindsOut(t *testing.T) {
 func TestANameThatTheServiceHasCalledHeldIsNotTakenForATTL(t *testing.T) {
 	t.Parallel()
 	for how, tell := range map[string]func(w *world){
-		"in an answer": func(w *world) {
-			if w.want("name").Kind != driver.HeldBy {
-				w.Error("not held")
-			}
-		},
+		"in an answer": func(w *world) { w.isHeld("name") },
 		"while it waits": func(w *world) {
-			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-			w.Cleanup(cancel)
+			ctx := w.in(time.Second)
 			go func() { _, _ = w.Wait(ctx, w.claim("name")) }()
 			synctest.Wait()
 		},
@@ -144,9 +111,7 @@ func TestANameThatTheServiceHasCalledHeldIsNotTakenForATTL(t *testing.T) {
 			w.check(other.Release(w.Context(), c))
 			w.check(w.Release(w.Context(), w.acquire("name"))) // so nobody else is at work
 			w.link.All(lab.Refused)
-			if _, d := w.degraded("name"); !d {
-				w.Errorf("%s: not degraded", how)
-			}
+			w.goesLocal("name", true)
 		})
 	}
 }
@@ -161,9 +126,7 @@ func TestAGrantBesideADegradedLeaseIsLeftToWhoeverHasAsked(t *testing.T) {
 			late <- err
 		}()
 		synctest.Wait()
-		if _, d := w.degraded("name"); !d {
-			w.Error("not degraded")
-		}
+		w.goesLocal("name", true)
 		w.link.Deliver()
 		if err := <-late; !driver.Explain(err).Open() || !driver.Explain(err).Again() {
 			w.Error(err)
@@ -178,9 +141,7 @@ func TestOneRoundOfAWaitIsOneCall(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
 		w.acquire("name")
-		c := w.degrading("name")
-		ctx := w.in(time.Second)
-		if _, err := w.Wait(ctx, c); driver.Explain(err).Kind != driver.HeldBy || w.link.Calls(lab.OpWait) != 1 {
+		if _, err := w.Wait(w.in(time.Second), w.degrading("name")); driver.Explain(err).Kind != driver.HeldBy || w.link.Calls(lab.OpWait) != 1 {
 			w.Errorf("%v after %d calls", err, w.link.Calls(lab.OpWait))
 		}
 	})
@@ -191,12 +152,9 @@ func TestProbesAreFew(t *testing.T) {
 	virtual(t, func(w *world) {
 		w.link.Delay(10*time.Millisecond, 10*time.Millisecond)
 		for range 100 { // they all leave early
-			ctx, cancel := context.WithTimeout(w.Context(), 10*time.Millisecond)
-			c := w.degrading("name")
-			if _, err := w.Acquire(ctx, c); !driver.Explain(err).Open() {
+			if _, err := w.Acquire(w.in(10*time.Millisecond), w.degrading("name")); !driver.Explain(err).Open() {
 				w.Error(err)
 			}
-			cancel()
 		}
 		if n := w.link.Calls(lab.OpRenew); n < 2 || n > 5 {
 			w.Errorf("%d probes in a second", n)

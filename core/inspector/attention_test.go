@@ -4,12 +4,9 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/inspector"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestAttentionIsDrawnToWhatIsNotRenewedAndToLongWaitsAndToNothingElse(t *testing.T) {
@@ -37,24 +34,19 @@ func TestAttentionIsDrawnToWhatIsNotRenewedAndToLongWaitsAndToNothingElse(t *tes
 		{"a long wait", lease("a", inspect.HoldExclusive, time.Hour, ttl, 31*time.Second), "[{a has a call that has waited for 31 s}]"},
 		{"a very long wait", lease("a", inspect.HoldLimited, time.Hour, ttl, 7*time.Minute), "[{a has a call that has waited for 7 min}]"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			before := c.now
-			before.Remaining, before.Line = ttl, nil
-			var told atomic.Pointer[inspect.LeaseInfo]
-			told.Store(&before) // so that the page knows the TTL
-			locks := newLocker(t, &disturbed{Store: memlock.New(), change: func(info *inspect.LeaseInfo) { *info = *told.Load() }})
-			acquire(t, locks, "a")
-			page := inspector.New(locks)
-			defer page.Close()
-			b := watch(t, page, "")
-			b.next()
+		before := c.now
+		before.Remaining, before.Line = ttl, nil
+		var told atomic.Pointer[inspect.LeaseInfo]
+		told.Store(&before) // so that the page knows the TTL
+		virtual(t, &disturbed{change: func(info *inspect.LeaseInfo) { *info = *told.Load() }}, func(b *bench) {
+			b.acquire(b.locks, "a")
+			w := b.watch(b.page, "")
+			w.next()
 			told.Store(&c.now)
 			time.Sleep(3 * time.Second)
-			b.next()
-			last := b.next()
-			b.leave()
-			if got := fmt.Sprint(last.Attention); got != c.want {
-				t.Errorf("%s: %s, want %s", c.what, got, c.want)
+			w.next()
+			if got := fmt.Sprint(w.next().Attention); got != c.want {
+				b.Errorf("%s: %s, want %s", c.what, got, c.want)
 			}
 		})
 	}

@@ -1,12 +1,15 @@
 package key
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
 // The tables of names. The guide has the rows that its readers need, and testdata the others.
@@ -71,7 +74,7 @@ func TestDocsOfKeysSayWhatKeysDo(t *testing.T) {
 		}
 	}
 	const long = "order:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx%sha256:3914a97306f5b27aff04d21c72b3e767a9383f43a0b07f7fddf78d0fa4c6f0ab"
-	if name := mustName(t, "order:{id}", strings.Repeat("x", 300)); name != long {
+	if name := mustName(t, MustParse("order:{id}"), strings.Repeat("x", 300)); name != long {
 		t.Errorf("the long name is %q", name)
 	}
 }
@@ -79,10 +82,19 @@ func TestDocsOfKeysSayWhatKeysDo(t *testing.T) {
 func TestDocsOfKeysSayWhatFormsDo(t *testing.T) {
 	t.Parallel()
 	for _, row := range slices.Concat(everyTable(t, "| form | values | in the name |", 10)...) {
+		k := MustParse("{id|" + code(row[0]) + "}")
 		for _, value := range quoted(t, row[1]) {
-			name, err := MustParse("{id|" + code(row[0]) + "}").Name(value)
+			name, err := k.Name(value)
 			if want := code(row[2]); (err != nil) != (want == "refused") || err == nil && name != want {
 				t.Errorf("%q, %q: %q, %v", row, value, name, err)
+			}
+			if err == nil {
+				continue
+			}
+			_, other := k.Name("?")
+			source, ok := errors.AsType[*SourceError](err)
+			if !ok || source.Source != "id" || source.Reason() != "invalid" || !errors.Is(err, invalid.Err) || err.Error() != other.Error() {
+				t.Errorf("%q, %q: %v is not of the source, or has something of the value", row, value, err)
 			}
 		}
 	}

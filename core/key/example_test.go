@@ -8,47 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/core/key"
 )
 
-func ExampleParse() {
-	order, err := key.Parse("tenant:{header:X-Tenant|text}:order:{order.id}")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(order)
-	fmt.Println(order.Sources())
-
-	_, err = key.Parse("{tenant}{id}")
-	fmt.Println(errors.Is(err, core.ErrInvalid))
-	// Output:
-	// tenant:{header:X-Tenant|text}:order:{order.id}
-	// [header:X-Tenant|text order.id]
-	// true
-}
-
 func ExampleKey_Name() {
-	order := key.MustParse("{tenant}:{id}")
-	for _, values := range [][]string{{"acme", "42"}, {"1:2", "3"}, {"1", "2:3"}} {
-		name, err := order.Name(values...)
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(name)
+	order := key.MustParse("{tenant|text}:{id|int}")
+	for _, values := range [][]string{{"acme", "42"}, {"acme", "+042"}, {"1:2", "3"}, {"1", "2:3"}} {
+		fmt.Println(order.Name(values...))
 	}
 	// Output:
-	// acme:42
-	// 1%3A2:3
-	// 1:2%3A3
-}
-
-func ExampleForm() {
-	order := key.MustParse("order:{id|int}")
-	for _, value := range []string{"42", "042", "+42", "4e1"} {
-		fmt.Println(order.Name(value))
-	}
-	// Output:
-	// order:42 <nil>
-	// order:42 <nil>
-	// order:42 <nil>
-	//  holdfast: key "order:{id|int}": {id}: holdfast: invalid value: not an integer
+	// acme:42 <nil>
+	// acme:42 <nil>
+	// 1%3A2:3 <nil>
+	//  holdfast: key "{tenant|text}:{id|int}": {id}: holdfast: invalid value: not an integer
 }
 
 func ExampleKey_Expand() {

@@ -27,6 +27,7 @@ func FuzzJSONValue(f *testing.F) {
 		`{"a":[{"b":1}]}`, `{"id":99999999999999999999999999}`, `{"x":"}\"","id":true,"y":[{"id":1}]}`,
 		`{"i\u0064":"\u0000"}`, strings.Repeat(`{"a":`, 2000),
 		strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat(`}`, 300),
+		`{"x":` + strings.Repeat(`{"a":`, 9990) + `{"id":7}` + strings.Repeat(`}`, 9990) + `,"id":8}`,
 		// Values, and what stands beside them.
 		`{"id":"042"}`, `{"id":-7}`, `{"id":0}`, `{"id":` + strings.Repeat("9", 1000) + `}`, `{"id":true}`, `{"id":false}`,
 		" \t\r\n{ \"a\" : { \"b\" : 1 , \"c\" : [ ] } , \"d\" : 2 } \n", `{"x":"}","y":["{",{"id":1}],"z":{"id":2},"id":3}`, `{"x":"a\"b\\","id":3}`,

@@ -2,8 +2,8 @@ package key
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,77 +11,63 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/invalid"
 )
 
-func TestKeyPutsValuesInPlaceOfSources(t *testing.T) {
+func TestExpandAsksOncePerOccurrenceInOrderAndMakesTheSameName(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ab-", 200)
-	for tmpl, values := range map[string][]string{ // the last one is the name; "" is that of Expand
-		"jobs:nightly": {"jobs:nightly"}, "order:{id}": {"42", "order:42"}, "{id}": {"42", "42"}, "{id}:order": {"42", "42:order"},
-		"t:{header:X-Tenant}:order:{order.id}": {"acme", "42", "t:acme:order:42"}, "{a}:{a}": {"1", "2", "1:2"}, "größe/{id}": {"42", "größe/42"},
-		"{a}-{b}": {"1-2/3:4", "ü \x00\xff", ""}, "order:{a}/{b}!": {long, "z" + long, ""},
+	for tmpl, row := range map[string]struct{ sources, values []string }{
+		"jobs:nightly":                         {},
+		"{b}:{query:a}:{b}":                    {[]string{"b", "query:a", "b"}, []string{"x", "xx", "xxx"}},
+		"t:{header:X-Tenant}:order:{order.id}": {[]string{"header:X-Tenant", "order.id"}, []string{"acme", "42"}},
+		"{a|text}-{b}":                         {[]string{"a", "b"}, []string{"1-2/3:4", "ü \x00\xff"}},
+		"order:{a}/{b}!":                       {[]string{"a", "b"}, []string{long, "z" + long}},
 	} {
-		values, want := values[:len(values)-1], values[len(values)-1]
-		name, err := MustParse(tmpl).Name(values...)
-		asked := 0
-		expanded, xerr := MustParse(tmpl).Expand(func(string) (string, error) { asked++; return values[asked-1], nil })
-		if err != nil || xerr != nil || name != expanded || want != "" && name != want {
-			t.Errorf("%q with %.80q: %q, %v, want %q; Expand: %q, %v", tmpl, values, name, err, want, expanded, xerr)
+		k := MustParse(tmpl)
+		var asked []string
+		name, err := k.Expand(func(source string) (string, error) {
+			asked = append(asked, source)
+			return row.values[len(asked)-1], nil
+		})
+		if want := mustName(t, k, row.values...); err != nil || name != want || !slices.Equal(asked, row.sources) {
+			t.Errorf("%q asks for %q: %q, %v, want %q", tmpl, asked, name, err, want)
+		}
+	}
+	for value, want := range map[string]string{"+042": "42", "x": ""} {
+		name, err := MustParse("{id|int}").Expand(func(string) (string, error) { return value, nil })
+		if name != want || errors.Is(err, invalid.Err) != (want == "") {
+			t.Errorf("%q as an integer: %q, %v, want %q", value, name, err, want)
 		}
 	}
 }
 
-func TestKeyKeepsTemplateAndSourcesAsWritten(t *testing.T) {
+func TestSourcesAreThoseOfTheTemplateAndACopy(t *testing.T) {
 	t.Parallel()
-	const tmpl = "a:{id}:{order.id|int}:{query:page|uuid}:{header:X-Tenant|text}:{id}:{*}:{body:@a.$b[0]}:{größe}"
+	k := MustParse("a:{id}:{order.id|int}:{query:page|uuid}:{header:X-Tenant|text}:{id}:{*}:{body:@a.$b[0]}:{größe}")
 	want := []Source{
 		{"id", NoForm}, {"order.id", Int}, {"query:page", UUID}, {"header:X-Tenant", Text}, {"id", NoForm}, {"*", NoForm},
 		{"body:@a.$b[0]", NoForm}, {"größe", NoForm},
 	}
-	k := MustParse(tmpl)
-	if k.String() != tmpl {
-		t.Errorf("String() = %q, want %q", k, tmpl)
+	for range 2 {
+		got := k.Sources()
+		if !slices.Equal(got, want) {
+			t.Errorf("Sources() = %q, want %q", got, want)
+		}
+		clear(got)
 	}
-	if got := k.Sources(); !slices.Equal(got, want) {
-		t.Errorf("Sources() = %q, want %q", got, want)
-	}
-	if got := MustParse("jobs:nightly").Sources(); len(got) != 0 {
-		t.Errorf("Sources() of a template without any = %q", got)
-	}
-}
-
-func TestSourcesIsACopy(t *testing.T) {
-	t.Parallel()
-	k := MustParse("order:{id}")
-	k.Sources()[0] = Source{Name: "other"}
-	if got := k.Sources()[0]; got.Name != "id" {
-		t.Errorf("a caller has changed the key's source to %q", got)
+	if text := fmt.Sprint(k.Sources()[:2]); text != "[id order.id|int]" {
+		t.Errorf("sources are written as %s", text)
 	}
 }
 
 func TestNameWantsOneValueForEachSource(t *testing.T) {
 	t.Parallel()
 	for _, values := range [][]string{nil, {"s3cret"}, {"s3cret", ""}, {"s3cret", "2", "3"}} {
-		name, err := MustParse("{a}:{b}").Name(values...)
+		name, err := MustParse("{a}:{query:b}").Name(values...)
 		if !errors.Is(err, invalid.Err) || name != "" || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("Name(%q) = %q, %v, want invalid.Err without a value", values, name, err)
 		}
-	}
-	if _, err := MustParse("jobs:nightly").Name("1"); !errors.Is(err, invalid.Err) {
-		t.Errorf("a value without a source: %v, want invalid.Err", err)
-	}
-}
-
-func TestExpandAsksOncePerOccurrenceInOrder(t *testing.T) {
-	t.Parallel()
-	var asked []string
-	name, err := MustParse("{b}:{query:a}:{b}").Expand(func(source string) (string, error) {
-		asked = append(asked, source)
-		return strings.Repeat("x", len(asked)), nil
-	})
-	if err != nil || name != "x:xx:xxx" {
-		t.Errorf("Expand = %q, %v", name, err)
-	}
-	if want := []string{"b", "query:a", "b"}; !slices.Equal(asked, want) {
-		t.Errorf("asked for %q, want %q", asked, want)
+		if len(values) == 2 && !strings.Contains(err.Error(), "{query:b}: holdfast: invalid value: missing or empty") {
+			t.Errorf("%v does not name the empty source", err)
+		}
 	}
 }
 
@@ -99,28 +85,8 @@ func TestExpandPassesTheFirstResolverErrorThrough(t *testing.T) {
 	if name != "" || calls != 2 {
 		t.Errorf("name %q after %d calls, want none after 2", name, calls)
 	}
-	if got, ok := errors.AsType[*fs.PathError](err); !ok || got != cause || !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("the resolver's error is lost: %v", err)
-	}
-	if errors.Is(err, invalid.Err) {
-		t.Errorf("the resolver's error became invalid.Err: %v", err)
-	}
-	if !strings.Contains(err.Error(), `": {body:b.c}: `) {
-		t.Errorf("the error does not name the source: %v", err)
-	}
-}
-
-func TestEmptyValueIsRefusedWithTheNameOfItsSource(t *testing.T) {
-	t.Parallel()
-	k := MustParse("{a}:{query:b}")
-	_, err := k.Name("1", "")
-	_, xerr := k.Expand(func(source string) (string, error) {
-		return strings.TrimPrefix(source, "query:b"), nil
-	})
-	for _, err := range []error{err, xerr} {
-		if !errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), "{query:b}: holdfast: invalid value: missing or empty") {
-			t.Errorf("empty value: %v, want invalid.Err naming {query:b}", err)
-		}
+	if !errors.Is(err, cause) || errors.Is(err, invalid.Err) || !strings.Contains(err.Error(), `": {body:b.c}: `) {
+		t.Errorf("%v: not the resolver's, or it does not name the source", err)
 	}
 }
 
@@ -133,17 +99,4 @@ func TestMustParseKeyPanicsWithThePackageName(t *testing.T) {
 		}
 	}()
 	MustParse("order:{id")
-}
-
-func TestKeyDoesNotChangeWhenItIsUsed(t *testing.T) {
-	t.Parallel()
-	used, fresh := MustParse("{a}-{b}–{c}"), MustParse("{a}-{b}–{c}")
-	for range 3 {
-		if _, err := used.Name("1-–", strings.Repeat("é", 300), "\xff"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !reflect.DeepEqual(used, fresh) {
-		t.Errorf("a used key %+v is not as new %+v", used, fresh)
-	}
 }

@@ -3,12 +3,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/operate"
@@ -126,9 +125,7 @@ func (j *job) gone(pid string) {
 
 func (f *fleet) free(name string) bool {
 	f.Helper()
-	info, err := operate.New(f.process("")).Inspect(f.Context(), name)
-	backendtest.OK(f, err)
-	return !info.Held
+	return !f.info(name).Held
 }
 
 func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
@@ -140,10 +137,9 @@ func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
 	if n, err := strconv.ParseUint(fence, 10, 64); name != "job" || err != nil || n == 0 {
 		t.Errorf("%q, %q", name, fence)
 	}
-	info, err := operate.New(f.process("")).Inspect(t.Context(), "job")
 	host, _ := os.Hostname()
-	if want := host + ":" + strconv.Itoa(j.cmd.Process.Pid) + " sh"; err != nil || !info.Held || info.Label != want {
-		t.Errorf("%+v, not %s, %v", info, want, err)
+	if info, want := f.info("job"), host+":"+strconv.Itoa(j.cmd.Process.Pid)+" sh"; !info.Held || info.Label != want {
+		t.Errorf("%+v, not %s", info, want)
 	}
 	backendtest.OK(t, os.WriteFile(filepath.Join(j.dir, "go"), []byte("x"), 0o600))
 	if status := j.exit(); status != 7 || j.out != "out\n" || j.err != "err\n" {
@@ -154,40 +150,28 @@ func TestRunHoldsTheNameWhileTheCommandRunsAndEndsAsItDoes(t *testing.T) {
 	}
 }
 
-func TestACommandInsideAnotherRunFindsOnlyItsOwnNameAndFence(t *testing.T) {
+// The environment is that of a run around this one. The URL may have a password, and so may what is to be kept from everybody else.
+func TestTheCommandFindsItsOwnNameAndFenceAndNotTheLockService(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.env["HOLDFAST_NAME"], f.env["HOLDFAST_FENCE"] = "outer", "outer" // as the run around it sets them
-	for _, c := range []struct{ limit, names string }{{"1", "HOLDFAST_NAME HOLDFAST_FENCE "}, {"3", "HOLDFAST_NAME "}} {
+	f.env["HOLDFAST_NAME"], f.env["HOLDFAST_FENCE"], f.env["HOLDFAST_PASSWORD"] = "outer", "outer", "hunter2"
+	for limit, want := range map[string]string{"1": "HOLDFAST_FENCE HOLDFAST_NAME", "3": "HOLDFAST_NAME"} {
 		// env(1) prints what it is given. A shell would show one of two equal names.
-		j := f.start("run", "-limit", c.limit, "inner"+c.limit, "--", "env")
-		status, names := j.exit(), ""
-		for line := range strings.Lines(j.out) {
-			if name, value, _ := strings.Cut(line, "="); name == "HOLDFAST_NAME" || name == "HOLDFAST_FENCE" {
-				names += name + " "
-				if value == "outer\n" {
-					t.Errorf("-limit %s: %s", c.limit, line)
-				}
-			}
+		j := f.start("run", "-limit", limit, "inner"+limit, "--", "env")
+		status := j.exit()
+		var names []string
+		for _, entry := range regexp.MustCompile(`(?m)^(HOLDFAST_(?:NAME|FENCE|URL|PASSWORD))=`).FindAllStringSubmatch(j.out, -1) {
+			names = append(names, entry[1])
 		}
-		if status != 0 || names != c.names {
-			t.Errorf("-limit %s: status %d, %q, not %q, %q", c.limit, status, names, c.names, j.err)
+		slices.Sort(names)
+		if status != 0 || strings.Join(names, " ") != want || strings.Contains(j.out, "=outer") || strings.Contains(j.out, "hunter2") {
+			t.Errorf("-limit %s: status %d, %q, not %q, in %s, %s", limit, status, names, want, j.out, j.err)
 		}
 	}
 }
 
-// The URL may have a password, and so may what is to be kept from everybody else.
-func TestTheCommandDoesNotGetTheAddressOfTheLockService(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	f.env["HOLDFAST_PASSWORD"] = "hunter2"
-	j := f.start("run", "job", "--", "env")
-	if status := j.exit(); status != 0 || strings.Contains(j.out, "HOLDFAST_URL") || strings.Contains(j.out, "hunter2") {
-		t.Errorf("status %d, %q, %q", status, j.out, j.err)
-	}
-}
-
-func TestRunSaysWithItsExitStatusWhyNothingRan(t *testing.T) {
+// These are made one after the other. Nothing but "true", "false" and "exit" runs.
+func TestRunEndsAsTheCommandDoesOrSaysWhyNothingRan(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.acquire(f.process("web-7"), "job")
@@ -206,54 +190,18 @@ func TestRunSaysWithItsExitStatusWhyNothingRan(t *testing.T) {
 		{"-url etcd://u:hunter2@127.0.0.1:1 other -- touch ran", unavailable, "log in"}, // its client does so before anything is asked
 		{"job -- no-such-command", notFound, "not found"},
 		{"job -- /", unusable, "/"},
-		{"", misused, "no name"},
-		{"job", misused, "no command"},
-		{"job --", misused, "no command"},
-		{"-wait -1s job -- touch ran", misused, "negative"},
-		{"-wait soon job -- touch ran", misused, "number of seconds"},
-		{"-n -wait 1s job -- touch ran", misused, "which of them"},
-		{"-shared -limit 2 job -- touch ran", misused, "which of them"},
-		{"-limit 0 job -- touch ran", misused, "WithLimit(0)"},
-		{"-ttl 1ms job -- touch ran", misused, "minimum"},
-		{"-conflict-exit-code 256 job -- touch ran", misused, "between 0 and 255"},
-		{"-frob job -- touch ran", misused, "-frob"},
-		{"{job} -- touch ran", misused, "invalid name"},
-		{"-url frob://h job -- touch ran", misused, "unknown scheme"},
+		{"-- -other -- false", 1, ""},
+		{"-s other -c exit", 0, ""}, // which only a shell has
+		{"-done-for 1h report -- false", 1, ""},
+		{"-done-for 1h report -- true", 0, ""},
+		{"-done-for 1h report -- touch ran", 0, "done already"},
+		{"-min-hold 1h quick -- true", 0, ""},
+		{"-n quick -- touch ran", held, "held by"},
 	} {
 		j := f.start(append([]string{"run"}, strings.Fields(c.args)...)...)
 		if status := j.exit(); status != c.status || !strings.Contains(j.err, c.says) || c.says == "" && j.err != "" || j.has("ran") {
 			t.Errorf("%s: status %d, ran %v, %q", c.args, status, j.has("ran"), j.err)
 		}
-	}
-}
-
-func TestANameMayBeginWithADash(t *testing.T) {
-	t.Parallel()
-	j := newFleet(t).start("run", "--", "-job", "--", "sh", "-c", `echo "$HOLDFAST_NAME"`)
-	if status := j.exit(); status != 0 || j.out != "-job\n" {
-		t.Errorf("status %d, %q, %q", status, j.out, j.err)
-	}
-}
-
-func TestRunTakesACommandForTheShell(t *testing.T) {
-	t.Parallel()
-	j := newFleet(t).start("run", "-s", "job", "-c", "echo one; exit 3")
-	if status := j.exit(); status != 3 || j.out != "one\n" {
-		t.Errorf("status %d, %q, %q", status, j.out, j.err)
-	}
-}
-
-func TestFinishedWorkStaysFinished(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	if j := f.start("run", "-done-for", "1h", "job", "--", "false"); j.exit() != 1 {
-		t.Errorf("status %d, %q", j.exit(), j.err)
-	}
-	if j := f.start("run", "-done-for", "1h", "job", "--", "true"); j.exit() != 0 || j.err != "" {
-		t.Errorf("after one that failed: status %d, %q", j.exit(), j.err)
-	}
-	if j := f.start("run", "-done-for", "1h", "job", "--", "touch", "ran"); j.exit() != 0 || j.has("ran") || !strings.Contains(j.err, "done already") {
-		t.Errorf("after one that was done: status %d, %q", j.exit(), j.err)
 	}
 }
 
@@ -267,17 +215,6 @@ func TestAReleaseThatIsNotConfirmedIsTold(t *testing.T) {
 	backendtest.OK(t, os.WriteFile(filepath.Join(j.dir, "end"), nil, 0o600))
 	if status := j.exit(); status != 0 || !strings.Contains(j.err, "not confirmed") || !strings.Contains(j.err, "others may not find the work done") {
 		t.Errorf("status %d, %q", status, j.err)
-	}
-}
-
-func TestTheMinimalHoldKeepsTheNameBehindAQuickCommand(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	if j := f.start("run", "-min-hold", "1h", "job", "--", "true"); j.exit() != 0 {
-		t.Errorf("%q", j.err)
-	}
-	if j := f.start("run", "-n", "job", "--", "true"); j.exit() != held {
-		t.Errorf("status %d, %q", j.exit(), j.err)
 	}
 }
 
@@ -407,11 +344,7 @@ func fill(t *testing.T, pipe *os.File) {
 // seize takes a name from its holder, as an operator would.
 func (f *fleet) seize(name string) {
 	f.Helper()
-	locks := f.process("")
-	info, err := operate.New(locks).Inspect(f.Context(), name)
-	if err == nil {
-		_, err = operate.New(locks).ForceRelease(f.Context(), name, info.Handle)
-	}
+	_, err := operate.New(f.process("")).ForceRelease(f.Context(), name, f.info(name).Handle)
 	backendtest.OK(f, err)
 }
 
@@ -446,10 +379,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	f := newFleet(t)
 	f.acquire(f.process("web-7"), "job")
 	j := f.start("run", "job", "--", "touch", "ran")
-	backendtest.Eventually(f, "it waits", func() bool {
-		info, err := operate.New(f.process("")).Inspect(t.Context(), "job")
-		return err == nil && len(info.Line) > 0
-	})
+	backendtest.Eventually(f, "it waits", func() bool { return len(f.info("job").Line) > 0 })
 	j.signal(syscall.SIGTERM)
 	if status := j.exit(); status != 128+15 || j.has("ran") || j.err != "" {
 		t.Errorf("status %d, %q", status, j.err)
@@ -478,8 +408,7 @@ func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {
 	j.file("beats")
 	j.signal(syscall.SIGTSTP)
 	backendtest.Eventually(f, "both are stopped", func() bool { return stopped(self) && stopped(strconv.Itoa(j.cmd.Process.Pid)) })
-	x, err := f.process("next").Acquire(t.Context(), "job") // when the TTL is over
-	backendtest.OK(t, err)
+	f.acquire(f.process("next"), "job") // when the TTL is over
 	beats := j.file("beats")
 	j.signal(syscall.SIGCONT)
 	if status := j.exit(); status != lost {
@@ -487,12 +416,6 @@ func TestWhatWasStoppedForLongerThanTheLeaseDoesNotGoOn(t *testing.T) {
 	}
 	if after := j.file("beats"); after != beats {
 		t.Errorf("it worked beside the next holder: %d beats, then %d", strings.Count(beats, "x"), strings.Count(after, "x"))
-	}
-	if err := x.Release(context.Background()); err != nil {
-		t.Error(err)
-	}
-	if _, err := operate.New(f.process("")).Inspect(t.Context(), "job"); errors.Is(err, core.ErrUnavailable) {
-		t.Error(err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -84,7 +83,7 @@ func wild(n int) inspect.LeaseInfo {
 	}
 }
 
-func TestTheTableFitsInAHundredColumns(t *testing.T) {
+func TestTheTableFitsInAHundredColumnsAndNothingInItSteersATerminal(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	backendtest.OK(t, writeTable(&b, []inspect.LeaseInfo{wild(0), wild(1), wild(3), wild(100), {Name: "n", Kind: inspect.HoldForeign, Label: "m"}}, false))
@@ -100,11 +99,7 @@ func TestTheTableFitsInAHundredColumns(t *testing.T) {
 	if row := lines[1]; !strings.Contains(row, "-end") {
 		t.Error(row)
 	}
-}
-
-func TestNothingFromTheServerSteersATerminal(t *testing.T) {
-	t.Parallel()
-	var b bytes.Buffer
+	b.Reset()
 	backendtest.OK(t, writeTabs(&b, []inspect.LeaseInfo{wild(2)}, true))
 	if line := strings.TrimSuffix(b.String(), "\n"); strings.ContainsAny(line, "\x1b\x07\n\u202e") || strings.Count(line, "\t") != 7 {
 		t.Errorf("%q", line)
@@ -184,27 +179,6 @@ func TestDurationsAreShort(t *testing.T) {
 	}
 }
 
-// terminal is one that a test reads.
-type terminal struct {
-	mu   sync.Mutex // protects text
-	text string
-}
-
-func (w *terminal) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.text += string(b)
-	return len(b), nil
-}
-
-// last is the screen that is shown.
-func (w *terminal) last() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, screen, _ := strings.Cut(w.text[max(0, strings.LastIndex(w.text, home)):], home)
-	return strings.ReplaceAll(screen, wipe, "")
-}
-
 func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
@@ -218,9 +192,13 @@ func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	go func() {
 		status <- p.run(ctx, []string{"-url", "redis://" + server.Addr(), "watch", "-every", "100ms", "-rows", "1"})
 	}()
+	last := func() string { // the screen that is shown
+		text := screen.shown()
+		return strings.ReplaceAll(text[max(0, strings.LastIndex(text, home)):], wipe, "")
+	}
 	shows := func(text string) {
 		t.Helper()
-		backendtest.Eventually(f, "the screen shows "+text, func() bool { return strings.Contains(screen.last(), text) })
+		backendtest.Eventually(f, "the screen shows "+text, func() bool { return strings.Contains(last(), text) })
 	}
 	shows("holdfast:: 0 held, 0 in line")
 	locks := f.process("host-1")
@@ -229,7 +207,7 @@ func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	f.line("order:42")
 	shows("2 held, 1 in line\n\nNAME")
 	shows("and 1 more")
-	if rows := screen.last(); !strings.Contains(rows, "order:42") || strings.Contains(rows, "\na ") {
+	if rows := last(); !strings.Contains(rows, "order:42") || strings.Contains(rows, "\na ") {
 		t.Errorf("not the longest line first:\n%s", rows)
 	}
 	if err := x.Release(t.Context()); err != nil {
@@ -239,7 +217,7 @@ func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	server.Kill()
 	shows("no answer\n\nholdfast: ")
 	cancel()
-	if got := <-status; got != done || complaint.Len() > 0 || !strings.HasSuffix(screen.text, leave) {
+	if got := <-status; got != done || complaint.Len() > 0 || !strings.HasSuffix(screen.shown(), leave) {
 		t.Errorf("status %d, %q", got, complaint.String())
 	}
 }

@@ -18,8 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/backend"
 	"github.com/holdfast-go/holdfast/core/cmd/holdfast/internal/child"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/operate"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
@@ -95,12 +97,19 @@ func (f *fleet) process(label string) *core.Locker {
 }
 
 // acquire holds a name until the test ends, if not for less.
-func (f *fleet) acquire(locks *core.Locker, name string) *core.Lease {
+func (f *fleet) acquire(locks *core.Locker, name string, opts ...core.Option) *core.Lease {
 	f.Helper()
-	x, err := locks.Acquire(f.Context(), name)
+	x, err := locks.Acquire(f.Context(), name, opts...)
 	backendtest.OK(f, err)
 	f.Cleanup(func() { _ = x.Release(context.Background()) })
 	return x
+}
+
+func (f *fleet) info(name string) inspect.LeaseInfo {
+	f.Helper()
+	info, err := operate.New(f.process("")).Inspect(f.Context(), name)
+	backendtest.OK(f, err)
+	return info
 }
 
 // line has another process wait for a name, until the test ends.
@@ -111,6 +120,26 @@ func (f *fleet) line(name string) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() { _, _ = locks.Acquire(ctx, name) })
 	f.Cleanup(func() { cancel(); waiting.Wait() })
+}
+
+// terminal is one that a test reads.
+type terminal struct {
+	mu   sync.Mutex // protects text
+	text string
+}
+
+func (w *terminal) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text += string(b)
+	return len(b), nil
+}
+
+// shown is all that was.
+func (w *terminal) shown() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text
 }
 
 func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
@@ -144,6 +173,15 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 		"run -- echo hi":                 "no name before --",
 		"run -wait 0 -- echo hi":         "no name before --",
 		"run --":                         "no name before --",
+		"run":                            "no name",
+		"run job":                        "no command",
+		"run job --":                     "no command",
+		"run -n -wait 1s job -- true":    "which of them",
+		"run -shared -limit 2 a -- true": "which of them",
+		"run -limit 0 job -- true":       "WithLimit(0)",
+		"run -ttl 1ms job -- true":       "minimum",
+		"run -E 256 job -- true":         "between 0 and 255",
+		"run {job} -- true":              "invalid name",
 		"run job -c":                     "-c takes one word",
 		"run job -c echo hi":             "-c takes one word",
 		"run -wait NaN name -- true":     "neither like 1m30s",
@@ -155,6 +193,7 @@ func TestACommandLineThatMakesNoSenseIsRefusedWithoutAConnection(t *testing.T) {
 		"-prefix { release -handle 7 na": "WithPrefix",
 		"-url x ls":                      "of the form",
 		"-url redis://h/x ls":            "number of a database",
+		"-url frob://h run a -- true":    "unknown scheme",
 	} {
 		out, complaint, status := call(t, env, strings.Fields(line)...)
 		if status != misused || out != "" || !strings.Contains(complaint, want) || strings.Contains(complaint, "level=") {
@@ -184,6 +223,9 @@ func TestAServerThatDoesNotAnswerIsAFailure(t *testing.T) {
 			out, complaint, status := call(t, nil, append([]string{"-url", place}, strings.Fields(line)...)...)
 			if status != unavailable || out != "" || !strings.Contains(complaint, "unavailable") || strings.Contains(complaint, "holdfast.ready") {
 				t.Errorf("%s %q: status %d, %q, %q", place, line, status, out, complaint)
+			}
+			if audited := strings.Contains(complaint, `result="unknown: `); audited != strings.HasPrefix(line, "release") {
+				t.Errorf("%s %q: audited %t, %q", place, line, audited, complaint)
 			}
 			if (line == "ls" || line == "markers") && (!strings.Contains(complaint, place) || !strings.Contains(complaint, "HOLDFAST_URL")) {
 				t.Errorf("%s %q does not say what to do: %q", place, line, complaint)

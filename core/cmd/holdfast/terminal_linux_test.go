@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,11 +19,9 @@ import (
 // desk is a terminal at which an interactive shell runs.
 type desk struct {
 	*fleet
+	terminal
 
 	keys *os.File
-
-	mu  sync.Mutex // protects out
-	out string     // all that was shown
 }
 
 // sit opens a terminal, and starts a shell that knows holdfast.
@@ -50,18 +49,7 @@ func (f *fleet) sit() *desk {
 	backendtest.OK(f, shell.Start())
 	d := &desk{fleet: f, keys: keys}
 	var reading sync.WaitGroup
-	reading.Go(func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := keys.Read(buf)
-			if err != nil {
-				return // the shell has ended
-			}
-			d.mu.Lock()
-			d.out += string(buf[:n])
-			d.mu.Unlock()
-		}
-	})
+	reading.Go(func() { _, _ = io.Copy(&d.terminal, keys) }) // until the shell has ended
 	f.Cleanup(func() {
 		_ = shell.Process.Kill()
 		_ = shell.Wait()
@@ -74,36 +62,25 @@ func (f *fleet) sit() *desk {
 // types types something, and waits until the terminal shows what is expected, which was not there before.
 func (d *desk) types(text, expected string) {
 	d.Helper()
-	d.mu.Lock()
-	before := len(d.out)
-	d.mu.Unlock()
-	if _, err := d.keys.WriteString(text); err != nil {
-		d.Fatal(err)
-	}
-	var shown string
+	before := len(d.shown())
+	_, err := d.keys.WriteString(text)
+	backendtest.OK(d, err)
 	defer func() {
 		if d.Failed() {
-			d.Logf("typed %q, shown since then: %q", text, shown)
+			d.Logf("typed %q, shown since then: %q", text, d.shown()[before:])
 		}
 	}()
 	backendtest.Eventually(d, fmt.Sprintf("%q shows %q", text, expected), func() bool {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		shown = d.out[before:]
-		return strings.Contains(shown, expected)
+		return strings.Contains(d.shown()[before:], expected)
 	})
 }
 
 // typed types something once, and says whether the terminal has shown what is expected by the next prompt.
 func (d *desk) typed(text, expected string) bool {
 	d.Helper()
-	d.mu.Lock()
-	before := len(d.out)
-	d.mu.Unlock()
+	before := len(d.shown())
 	d.types(text, "$ ")
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return strings.Contains(d.out[before:], expected)
+	return strings.Contains(d.shown()[before:], expected)
 }
 
 const (
@@ -121,10 +98,8 @@ func TestTheTerminalIsTheCommandsOwn(t *testing.T) {
 	d.types("./holdfast run job -- sh -c 'echo rea\"\"dy; exec sleep 1000'; echo not \"\"here\n", "ready")
 	d.types(ctrlC, "^C")
 	d.types("echo status \"\"$?\n", "status 130")
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if strings.Contains(d.out, "not here") {
-		t.Errorf("the shell goes on after Ctrl-C: %q", d.out)
+	if shown := d.shown(); strings.Contains(shown, "not here") {
+		t.Errorf("the shell goes on after Ctrl-C: %q", shown)
 	}
 }
 
@@ -146,10 +121,8 @@ func TestTheShellControlsItAsAnyJob(t *testing.T) {
 	d.types("bash script; echo sta\"\"tus $?\n", "ready")
 	d.types(ctrlC, "^C")
 	d.types("echo al\"\"ive\n", "alive")
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if strings.Contains(d.out, "not here") {
-		t.Errorf("a script goes on after Ctrl-C: %q", d.out)
+	if shown := d.shown(); strings.Contains(shown, "not here") {
+		t.Errorf("a script goes on after Ctrl-C: %q", shown)
 	}
 }
 

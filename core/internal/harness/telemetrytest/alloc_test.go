@@ -16,9 +16,8 @@ func doer(tb testing.TB, opts ...core.NewOption) func() {
 	}
 	tb.Cleanup(func() { _ = locks.Close(context.Background()) })
 	ctx := tb.Context()
-	work := func(context.Context) error { return nil }
 	return func() {
-		if err := locks.Do(ctx, "order:42", work); err != nil {
+		if err := locks.Do(ctx, "order:42", nothing); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -2,7 +2,6 @@ package telemetrytest_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -47,7 +46,7 @@ func TestAnOutageIsTwoLinesHoweverManyCallsFail(t *testing.T) {
 			}
 			time.Sleep(ttl) // what a lost reply had granted is gone
 			b.net.All(lab.Delivered)
-			b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
+			b.ok(locks.Do(b.Context(), "order:42", nothing))
 		})
 		want := []string{
 			`level=WARN msg="holdfast: lock service unavailable, new work is refused and leases end unless it answers in time"` +
@@ -65,7 +64,6 @@ func TestAnOutageIsTwoLinesHoweverManyCallsFail(t *testing.T) {
 // A node may find its names held, or its work done, whenever it asks.
 func TestARefusalIsASignOfAnAnswerUnlessItComesFromThisProcess(t *testing.T) {
 	t.Parallel()
-	nothing := func(context.Context) error { return nil }
 	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay")}
 	for what, ask := range map[error]func(b *bench, locks *core.Locker) error{
 		core.ErrHeld: func(b *bench, locks *core.Locker) error {
@@ -99,53 +97,5 @@ func TestARefusalIsASignOfAnAnswerUnlessItComesFromThisProcess(t *testing.T) {
 		if second := strings.TrimPrefix(got, first); first == "" || outage.FindString(second) != second || second == "" {
 			t.Errorf("%v: logged\n%s", what, got)
 		}
-	}
-}
-
-func TestDegradedWorkIsALineOfItsOwnAndNoSignOfAnAnswer(t *testing.T) {
-	t.Parallel()
-	got := lines(t, func(b *bench, locks *core.Locker) {
-		b.net.All(lab.Refused)
-		for range 3 {
-			b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }, core.OnUnavailable(core.LocalOnly)))
-			_, err := locks.TryAcquire(b.Context(), "order:42")
-			b.is(err, core.ErrUnavailable)
-		}
-		b.net.Heal()
-		b.ok(locks.Do(b.Context(), "order:42", func(context.Context) error { return nil }))
-	})
-	want := []string{"work with LocalOnly goes on and is exclusive in this process only", "new work is refused", "available again"}
-	all := strings.Split(strings.TrimSpace(got), "\n")
-	if len(all) != len(want) {
-		t.Fatalf("logged\n%s", got)
-	}
-	for i, line := range all {
-		if !strings.Contains(line, want[i]) {
-			t.Errorf("%q does not say %q", line, want[i])
-		}
-	}
-	if !strings.HasSuffix(all[2], " failures=6") {
-		t.Errorf("%q", all[2])
-	}
-}
-
-func TestARefusalOrAGoneCallerIsNoLine(t *testing.T) {
-	t.Parallel()
-	got := lines(t, func(b *bench, locks *core.Locker) {
-		x := b.acquire(b.other())
-		_, err := locks.Acquire(b.Context(), x.Name(), core.WithWait(time.Second))
-		b.is(err, core.ErrHeld)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		_, err = locks.Acquire(ctx, x.Name())
-		b.is(err, context.DeadlineExceeded)
-		b.net.Delay(time.Second, 0)
-		ctx, leave := context.WithTimeout(b.Context(), time.Millisecond)
-		defer leave()
-		_, err = locks.Acquire(ctx, "order:43")
-		b.is(err, context.DeadlineExceeded)
-	})
-	if got != "" {
-		t.Errorf("logged\n%s", got)
 	}
 }

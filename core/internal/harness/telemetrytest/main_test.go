@@ -53,25 +53,40 @@ type bench struct {
 func virtual(t *testing.T, f func(b *bench), opts ...core.NewOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, store: memlock.New(), reader: metric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}
+		b := &bench{T: t, store: memlock.New(), spans: tracetest.NewInMemoryExporter()}
 		b.net = lab.New(b.store)
-		b.tel = newTelemetry(t,
-			telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.reader))),
-			telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))),
-			telemetry.WithSpans())
+		b.tel = b.telemetry(telemetry.WithSpans())
 		b.locks = b.locker(b.net, append([]core.NewOption{core.WithTemplate(template), b.tel.Option()}, opts...)...)
 		f(b)
 		b.net.Deliver()
 	})
 }
 
-func newTelemetry(tb testing.TB, opts ...telemetry.Option) *telemetry.Telemetry {
-	tb.Helper()
-	tel, err := telemetry.New(opts...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+// telemetry is what exports to the bench from now on.
+func (b *bench) telemetry(opts ...telemetry.Option) *telemetry.Telemetry {
+	b.Helper()
+	b.reader = metric.NewManualReader()
+	tel, err := telemetry.New(append([]telemetry.Option{
+		telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.reader))),
+		telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))),
+	}, opts...)...)
+	b.ok(err)
 	return tel
+}
+
+func nothing(context.Context) error { return nil }
+
+// in is a context that ends after d.
+func (b *bench) in(ctx context.Context, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	b.Cleanup(cancel)
+	return ctx
+}
+
+func canceled(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
 }
 
 func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
@@ -117,14 +132,6 @@ func (b *bench) is(err, target error) {
 func (b *bench) acquire(l *core.Locker, opts ...core.Option) *core.Lease {
 	b.Helper()
 	x, err := l.TryAcquire(b.Context(), "order:42", opts...)
-	b.ok(err)
-	return x
-}
-
-// acquireIn is for the Locker of the bench.
-func (b *bench) acquireIn(ctx context.Context, opts ...core.Option) *core.Lease {
-	b.Helper()
-	x, err := b.locks.TryAcquire(ctx, "order:42", opts...)
 	b.ok(err)
 	return x
 }

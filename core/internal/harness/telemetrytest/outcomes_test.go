@@ -2,6 +2,7 @@ package telemetrytest_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,208 +15,174 @@ import (
 // In all of these the counter of dropped events stands at the 0 that New has given it.
 const nothingDropped = "events.dropped{no template} 0"
 
+func othersHoldIt(b *bench) { b.acquire(b.other()) }
+
+func othersReleaseIt(b *bench) {
+	x := b.acquire(b.other())
+	time.AfterFunc(2*time.Second, func() { _ = x.Release(context.Background()) })
+}
+
+func othersHaveDoneIt(b *bench) {
+	b.ok(b.acquire(b.other(), core.WithDedup(time.Hour)).Complete(b.Context()))
+}
+
+// fate is what happens to every call of some kinds, or of all.
+func fate(f lab.Fate, ops ...lab.Op) func(*bench) {
+	return func(b *bench) { b.net.All(f, ops...) }
+}
+
 // What a call or a lease comes to is a series of its own, and up to two spans of the caller's trace. They have failed only if
-// something went wrong.
-func TestEveryOutcomeIsASeriesAndASpan(t *testing.T) {
+// something went wrong. Series and spans are separated by "; ".
+func TestEveryOutcomeOfACallIsASeriesAndASpan(t *testing.T) {
 	t.Parallel()
-	type outcome struct {
-		do             func(b *bench, ctx context.Context)
-		metrics, spans []string
-	}
-	acquires := map[string]outcome{
-		"granted": {
-			func(b *bench, ctx context.Context) { b.acquireIn(ctx) },
-			[]string{"acquire.duration 1 0s", "held 1"}, []string{"acquire 0s-0s fence"},
+	once, goesLocal := core.WithWait(0), core.OnUnavailable(core.LocalOnly)
+	for what, row := range map[string]struct {
+		before         func(*bench)
+		in             time.Duration // the time that the caller has; 0 is for ever
+		opts           []core.Option
+		want           error
+		metrics, spans string
+	}{
+		"granted": {metrics: "acquire.duration 1 0s; held 1", spans: "acquire 0s-0s fence"},
+		"granted after a wait": {
+			before: othersReleaseIt, metrics: "acquire.duration 1 2s; held 1; waiting 0; waits 1", spans: "acquire 0s-2s fence",
 		},
 		"held": {
-			func(b *bench, ctx context.Context) {
-				b.acquire(b.other())
-				_, err := b.locks.TryAcquire(ctx, "order:42")
-				b.is(err, core.ErrHeld)
-			},
-			[]string{"acquire.duration{error.type=held} 1 0s"}, []string{"acquire 0s-0s error.type=held"},
+			before: othersHoldIt, opts: []core.Option{once}, want: core.ErrHeld,
+			metrics: "acquire.duration{error.type=held} 1 0s", spans: "acquire 0s-0s error.type=held",
 		},
 		"held for the whole wait": {
-			func(b *bench, ctx context.Context) {
-				b.acquire(b.other())
-				_, err := b.locks.Acquire(ctx, "order:42", core.WithWait(3*time.Second))
-				b.is(err, core.ErrHeld)
-			},
-			[]string{"acquire.duration{error.type=held} 1 3s", "waiting 0", "waits 1"}, []string{"acquire 0s-3s error.type=held"},
-		},
-		"granted after a wait": {
-			func(b *bench, ctx context.Context) {
-				x := b.acquire(b.other())
-				time.AfterFunc(2*time.Second, func() { _ = x.Release(context.Background()) })
-				_, err := b.locks.Acquire(ctx, "order:42")
-				b.ok(err)
-			},
-			[]string{"acquire.duration 1 2s", "held 1", "waiting 0", "waits 1"}, []string{"acquire 0s-2s fence"},
-		},
-		"done": {
-			func(b *bench, ctx context.Context) {
-				b.ok(b.acquire(b.other(), core.WithDedup(time.Hour)).Complete(ctx))
-				_, err := b.locks.TryAcquire(ctx, "order:42", core.WithDedup(time.Hour))
-				b.is(err, core.ErrDuplicate)
-			},
-			[]string{"acquire.duration{error.type=duplicate} 1 0s"}, []string{"acquire 0s-0s error.type=duplicate"},
-		},
-		"unavailable": {
-			func(b *bench, ctx context.Context) {
-				b.net.All(lab.RequestLost)
-				_, err := b.locks.TryAcquire(ctx, "order:42")
-				b.is(err, core.ErrUnavailable)
-			},
-			[]string{"acquire.duration{error.type=unavailable} 1 2s"}, []string{"acquire 0s-2s error.type=unavailable failed: unavailable"},
-		},
-		"degraded": {
-			func(b *bench, ctx context.Context) {
-				b.net.All(lab.Refused)
-				_, err := b.mayFallBack().TryAcquire(ctx, "order:42", core.OnUnavailable(core.LocalOnly))
-				b.ok(err)
-			},
-			[]string{"acquire.duration 1 0s", "degraded 1", "held 1"}, []string{"acquire 0s-0s distlock.degraded=true"},
-		},
-		"timeout": {
-			func(b *bench, ctx context.Context) {
-				b.net.All(lab.RequestLost)
-				ctx, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				_, err := b.locks.Acquire(ctx, "order:42")
-				b.is(err, context.DeadlineExceeded)
-			},
-			[]string{"acquire.duration{error.type=timeout} 1 1s"}, []string{"acquire 0s-1s error.type=timeout*"},
+			before: othersHoldIt, opts: []core.Option{core.WithWait(3 * time.Second)}, want: core.ErrHeld,
+			metrics: "acquire.duration{error.type=held} 1 3s; waiting 0; waits 1", spans: "acquire 0s-3s error.type=held",
 		},
 		"timeout of one who knows why": {
-			func(b *bench, ctx context.Context) {
-				b.acquire(b.other())
-				ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-				defer cancel()
-				_, err := b.locks.Acquire(ctx, "order:42")
-				b.is(err, context.DeadlineExceeded)
-				b.is(err, core.ErrHeld)
-			},
-			[]string{"acquire.duration{error.type=held} 1 2s", "waiting 0", "waits 1"}, []string{"acquire 0s-2s error.type=held"},
+			before: othersHoldIt, in: 2 * time.Second, want: core.ErrHeld,
+			metrics: "acquire.duration{error.type=held} 1 2s; waiting 0; waits 1", spans: "acquire 0s-2s error.type=held",
+		},
+		"timeout": {
+			before: fate(lab.RequestLost), in: time.Second, want: context.DeadlineExceeded,
+			metrics: "acquire.duration{error.type=timeout} 1 1s", spans: "acquire 0s-1s error.type=timeout*",
 		},
 		"canceled": {
-			func(b *bench, ctx context.Context) {
-				ctx, cancel := context.WithCancel(ctx)
-				cancel()
-				_, err := b.locks.Acquire(ctx, "order:42")
-				b.is(err, context.Canceled)
-			},
-			[]string{"acquire.duration{error.type=canceled} 1 0s"}, []string{"acquire 0s-0s error.type=canceled*"},
+			in: -1, want: context.Canceled,
+			metrics: "acquire.duration{error.type=canceled} 1 0s", spans: "acquire 0s-0s error.type=canceled*",
+		},
+		"done": {
+			before: othersHaveDoneIt, opts: []core.Option{core.WithDedup(time.Hour)}, want: core.ErrDuplicate,
+			metrics: "acquire.duration{error.type=duplicate} 1 0s", spans: "acquire 0s-0s error.type=duplicate",
+		},
+		"unavailable": {
+			before: fate(lab.RequestLost), opts: []core.Option{once}, want: core.ErrUnavailable,
+			metrics: "acquire.duration{error.type=unavailable} 1 2s", spans: "acquire 0s-2s error.type=unavailable failed: unavailable",
+		},
+		"degraded": {
+			before: fate(lab.Refused), opts: []core.Option{once, goesLocal},
+			metrics: "acquire.duration 1 0s; degraded 1; held 1", spans: "acquire 0s-0s distlock.degraded=true",
 		},
 		"closed": {
-			func(b *bench, ctx context.Context) {
-				b.ok(b.locks.Close(ctx))
-				_, err := b.locks.Acquire(ctx, "order:42")
-				b.is(err, core.ErrClosed)
-			},
-			[]string{"acquire.duration{error.type=closed} 1 0s"}, []string{"acquire 0s-0s error.type=closed*"},
+			before: func(b *bench) { b.ok(b.locks.Close(b.Context())) }, want: core.ErrClosed,
+			metrics: "acquire.duration{error.type=closed} 1 0s", spans: "acquire 0s-0s error.type=closed*",
 		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				b.locks = b.mayFallBack()
+				if row.before != nil {
+					row.before(b)
+				}
+				ctx, parent := b.request()
+				began := time.Now()
+				switch {
+				case row.in > 0:
+					ctx = b.in(ctx, row.in)
+				case row.in < 0:
+					ctx = canceled(ctx)
+				}
+				_, err := b.locks.Acquire(ctx, "order:42", row.opts...)
+				b.is(err, row.want)
+				b.exports(append(strings.Split(row.metrics, "; "), nothingDropped)...)
+				b.spansSay(parent, began, strings.Split(row.spans, "; ")...)
+			})
+		})
 	}
-	ends := map[string]outcome{
-		"released": {
-			func(b *bench, ctx context.Context) {
-				x := b.acquireIn(ctx)
-				time.Sleep(2 * time.Second)
-				b.ok(x.Release(ctx))
-			},
-			[]string{"hold.duration 1 2s"}, []string{"hold 0s-2s"},
-		},
-		"completed": {
-			func(b *bench, ctx context.Context) { b.ok(b.acquireIn(ctx, core.WithDedup(time.Hour)).Complete(ctx)) },
-			[]string{"hold.duration 1 0s"}, []string{"hold 0s-0s"},
-		},
-		"renewed": {
-			func(b *bench, ctx context.Context) {
-				x := b.acquireIn(ctx)
-				time.Sleep(4 * time.Second)
-				b.ok(x.Release(ctx))
-			},
-			[]string{"hold.duration 1 4s", "renewals 1"}, []string{"hold 0s-4s"},
-		},
-		"renewed at the second attempt": {
-			func(b *bench, ctx context.Context) {
-				b.net.Next(lab.OpRenew, lab.Refused)
-				x := b.acquireIn(ctx)
-				time.Sleep(4 * time.Second) // the next one is due no earlier than that
-				b.ok(x.Release(ctx))
-			},
-			[]string{"hold.duration 1 4s", "renewals 1", "renewals{error.type=unavailable} 1"}, []string{"hold 0s-4s"},
+}
+
+func TestEveryEndOfALeaseIsASeriesAndASpan(t *testing.T) {
+	t.Parallel()
+	loss := func(reason string) string { return " error.type=lost distlock.reason=" + reason + " failed: lost" }
+	for what, row := range map[string]struct {
+		opts           []core.Option
+		during         func(*bench)
+		held           time.Duration // before it is released; 0 is until it is lost
+		want           error
+		metrics, spans string
+	}{
+		"released": {held: 2 * time.Second, metrics: "hold.duration 1 2s", spans: "hold 0s-2s"},
+		"renewed":  {held: 4 * time.Second, metrics: "hold.duration 1 4s; renewals 1", spans: "hold 0s-4s"},
+		"renewed at the second attempt": { // the next one is due no earlier than that
+			during: func(b *bench) { b.net.Next(lab.OpRenew, lab.Refused) }, held: 4 * time.Second,
+			metrics: "hold.duration 1 4s; renewals 1; renewals{error.type=unavailable} 1", spans: "hold 0s-4s",
 		},
 		"lost because it expired": {
-			func(b *bench, ctx context.Context) { <-b.acquireIn(ctx, core.WithoutRenewal()).Context().Done() },
-			[]string{"hold.duration{error.type=lost} 1 10s", "lost{distlock.reason=expired} 1"},
-			[]string{"hold 0s-* error.type=lost distlock.reason=expired failed: lost"},
+			opts: []core.Option{core.WithoutRenewal()}, want: core.ErrLost,
+			metrics: "hold.duration{error.type=lost} 1 10s; lost{distlock.reason=expired} 1", spans: "hold 0s-*" + loss("expired"),
 		},
 		"lost because it was taken": {
-			func(b *bench, ctx context.Context) {
-				x := b.acquireIn(ctx, core.WithRenewEvery(time.Second))
-				b.ok(b.store.Release(ctx, b.net.LastClaim()))
-				<-x.Context().Done()
-			},
-			[]string{"hold.duration{error.type=lost} 1 ?s", "lost{distlock.reason=taken} 1", "renewals{error.type=lost} 1"},
-			[]string{"hold 0s-* error.type=lost distlock.reason=taken failed: lost"},
+			opts:   []core.Option{core.WithRenewEvery(time.Second)},
+			during: func(b *bench) { b.ok(b.store.Release(b.Context(), b.net.LastClaim())) }, want: core.ErrLost,
+			metrics: "hold.duration{error.type=lost} 1 ?s; lost{distlock.reason=taken} 1; renewals{error.type=lost} 1",
+			spans:   "hold 0s-*" + loss("taken"),
 		},
 		"lost because nothing answered": {
-			func(b *bench, ctx context.Context) {
-				x := b.acquireIn(ctx, core.WithRenewEvery(5*time.Second))
-				b.net.All(lab.RequestLost, lab.OpRenew)
-				<-x.Context().Done()
-			},
-			[]string{"hold.duration{error.type=lost} 1 10s", "lost{distlock.reason=unreachable} 1", "renewals{error.type=unavailable} ??"},
-			[]string{"hold 0s-* error.type=lost distlock.reason=unreachable failed: lost"},
+			opts: []core.Option{core.WithRenewEvery(5 * time.Second)}, during: fate(lab.RequestLost, lab.OpRenew), want: core.ErrLost,
+			metrics: "hold.duration{error.type=lost} 1 10s; lost{distlock.reason=unreachable} 1; renewals{error.type=unavailable} ??",
+			spans:   "hold 0s-*" + loss("unreachable"),
 		},
-		"lost because of MaxHold, and released later": {
-			func(b *bench, ctx context.Context) {
-				x := b.acquireIn(ctx, core.WithMaxHold(2*time.Second))
-				<-x.Context().Done()
-				time.Sleep(time.Second)
-				b.is(x.Release(ctx), core.ErrLost)
-			},
-			[]string{"hold.duration{error.type=lost} 1 2s", "lost{distlock.reason=max-hold} 1"},
-			[]string{"hold 0s-2s error.type=lost distlock.reason=max-hold failed: lost"},
+		"lost because of MaxHold": {
+			opts: []core.Option{core.WithMaxHold(2 * time.Second)}, want: core.ErrLost,
+			metrics: "hold.duration{error.type=lost} 1 2s; lost{distlock.reason=max-hold} 1", spans: "hold 0s-2s" + loss("max-hold"),
 		},
 		"released, perhaps": {
-			func(b *bench, ctx context.Context) {
-				x := b.acquireIn(ctx)
-				b.net.All(lab.RequestLost, lab.OpRelease)
-				b.is(x.Release(ctx), core.ErrUnavailable)
-			},
-			[]string{"hold.duration{error.type=unavailable} 1 2s", "unconfirmed 1"},
-			[]string{"hold 0s-2s error.type=unavailable failed: unavailable"},
+			during: fate(lab.RequestLost, lab.OpRelease), held: 1, want: core.ErrUnavailable,
+			metrics: "hold.duration{error.type=unavailable} 1 2s; unconfirmed 1", spans: "hold 0s-2* error.type=unavailable failed: unavailable",
 		},
-		"entered again": { // which is no second lease
-			func(b *bench, ctx context.Context) {
-				b.ok(b.locks.Do(ctx, "order:42", func(ctx context.Context) error {
-					return b.locks.Do(ctx, "order:42", func(context.Context) error {
-						b.exports("acquire.duration 1 0s", "held 1", nothingDropped)
-						return nil
-					})
-				}))
-			},
-			[]string{"hold.duration 1 0s"}, []string{"hold 0s-0s"},
-		},
-	}
-	for name, end := range ends { // each takes a lease out of held
-		end.metrics = append(end.metrics, "acquire.duration 1 0s", "held 0")
-		end.spans = append([]string{"acquire 0s-0s fence"}, end.spans...)
-		acquires[name] = end
-	}
-	for name, outcome := range acquires {
-		t.Run(name, func(t *testing.T) {
+	} {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			virtual(t, func(b *bench) {
 				ctx, parent := b.request()
 				began := time.Now()
-				outcome.do(b, ctx)
-				b.exports(append(outcome.metrics, nothingDropped)...)
-				b.spansSay(parent, began, outcome.spans...)
+				x, err := b.locks.Acquire(ctx, "order:42", row.opts...)
+				b.ok(err)
+				if row.during != nil {
+					row.during(b)
+				}
+				if row.held == 0 {
+					<-x.Context().Done()
+				}
+				time.Sleep(row.held)
+				b.is(x.Release(ctx), row.want)
+				b.exports(append(strings.Split(row.metrics, "; "), "acquire.duration 1 0s", "held 0", nothingDropped)...)
+				b.spansSay(parent, began, append([]string{"acquire 0s-0s fence"}, strings.Split(row.spans, "; ")...)...)
 			})
 		})
 	}
+}
+
+func TestALeaseThatIsEnteredAgainIsNoSecondOne(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, parent := b.request()
+		b.ok(b.locks.Do(ctx, "order:42", func(ctx context.Context) error {
+			return b.locks.Do(ctx, "order:42", func(context.Context) error {
+				b.exports("acquire.duration 1 0s", "held 1", nothingDropped)
+				return nil
+			})
+		}))
+		b.exports("acquire.duration 1 0s", "held 0", "hold.duration 1 0s", nothingDropped)
+		b.spansSay(parent, time.Now(), "acquire 0s-0s fence", "hold 0s-0s")
+	})
 }
 
 // leaver is a lock service whose caller goes while it answers.
@@ -234,9 +201,8 @@ func TestAGrantWhoseCallerHasGoneIsNoLease(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		ctx, leave := context.WithCancel(b.Context())
-		b.ok(b.locks.Close(b.Context()))
-		b.locks = b.locker(leaver{b.store, leave}, core.WithTemplate(template), b.tel.Option())
-		_, err := b.locks.TryAcquire(ctx, "order:42")
+		locks := b.locker(leaver{b.store, leave}, core.WithTemplate(template), b.tel.Option())
+		_, err := locks.TryAcquire(ctx, "order:42")
 		b.is(err, context.Canceled)
 		b.exports("acquire.duration{error.type=canceled} 1 0s", nothingDropped)
 	})

@@ -1,7 +1,6 @@
 package telemetrytest_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -16,13 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
-func TestCountersOfNamedTemplatesBeginAtZero(t *testing.T) {
+func TestCountersOfNamedTemplatesBeginAtZeroAndCountUpFromThere(t *testing.T) {
 	t.Parallel()
-	reader := metric.NewManualReader()
-	newTelemetry(t, telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))),
-		telemetry.WithTemplates(template), telemetry.WithTemplates(""))
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, reader: reader}
+	virtual(t, func(b *bench) {
+		b.tel = b.telemetry(telemetry.WithTemplates(template), telemetry.WithTemplates(""))
 		want := []string{nothingDropped}
 		for _, line := range []string{
 			"held", "waiting", "waits", "unconfirmed", "degraded", "renewals", "renewals{error.type=lost}", "renewals{error.type=unavailable}",
@@ -32,6 +28,11 @@ func TestCountersOfNamedTemplatesBeginAtZero(t *testing.T) {
 			want = append(want, line+" 0", withoutTemplate(line)+" 0")
 		}
 		b.exports(want...)
+		locks := b.locker(b.store, core.WithTemplate(template), b.tel.Option())
+		<-b.acquire(locks, core.WithoutRenewal()).Context().Done()
+		if added := len(b.export()) - len(want); added != 2 {
+			b.Errorf("a loss added %d series to the primed ones, not those of the two histograms", added)
+		}
 	})
 }
 
@@ -41,26 +42,6 @@ func withoutTemplate(line string) string {
 		return line[:last] + ",no template}"
 	}
 	return line + "{no template}"
-}
-
-func TestALossCountsUpFromItsZero(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.tel = newTelemetry(t, telemetry.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(b.second()))),
-			telemetry.WithTemplates(template))
-		locks := b.locker(b.store, core.WithTemplate(template), b.tel.Option())
-		before := len(b.export())
-		<-b.acquire(locks, core.WithoutRenewal()).Context().Done()
-		if added := len(b.export()) - before; added != 2 {
-			b.Errorf("a loss added %d series to the primed ones, not those of the two histograms", added)
-		}
-	})
-}
-
-// second gives the bench another reader.
-func (b *bench) second() metric.Reader {
-	b.reader = metric.NewManualReader()
-	return b.reader
 }
 
 func TestABadOptionIsInvalid(t *testing.T) {
@@ -76,16 +57,17 @@ func TestTheDefaultIsTheGlobalProvidersAtTheTimeOfNew(t *testing.T) {
 	reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSyncer(spans)))
-	tel := newTelemetry(t, telemetry.WithMeterProvider(nil), telemetry.WithTracerProvider(nil), telemetry.WithSpans())
+	tel, err := telemetry.New(telemetry.WithMeterProvider(nil), telemetry.WithTracerProvider(nil), telemetry.WithSpans())
 	tracer := otel.Tracer("test")
 	otel.SetMeterProvider(meters)
 	otel.SetTracerProvider(tracers)
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, reader: reader}
+		b.ok(err)
 		ctx, parent := tracer.Start(b.Context(), "request")
 		defer parent.End()
 		locks := b.locker(memlock.New(), core.WithTemplate(template), tel.Option())
-		b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
+		b.ok(locks.Do(ctx, "order:42", nothing))
 		b.exports("acquire.duration 1 0s", "held 0", "hold.duration 1 0s", nothingDropped)
 		if n := len(spans.GetSpans()); n != 2 {
 			b.Errorf("%d spans", n)

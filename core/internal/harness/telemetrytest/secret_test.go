@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,10 +32,9 @@ const (
 type gossip struct {
 	*memlock.Store
 
-	mu     sync.Mutex // protects the fields below
-	broken bool
+	broken atomic.Bool
+	mu     sync.Mutex // protects tokens
 	tokens []string
-	owners map[string]string // the last token of each name
 }
 
 func (g *gossip) fault(c driver.Claim) error {
@@ -42,23 +42,10 @@ func (g *gossip) fault(c driver.Claim) error {
 	defer g.mu.Unlock()
 	token := reflect.ValueOf(c).FieldByName("Token").String()
 	g.tokens = append(g.tokens, token)
-	g.owners[c.Name] = token
-	if !g.broken {
+	if !g.broken.Load() {
 		return nil
 	}
 	return errors.Join(driver.ErrNotSent, fmt.Errorf("NOPERM SET %s %s %s %s", c.Name, c.Label, c.Scope, token))
-}
-
-func (g *gossip) owner(name string) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.owners[name]
-}
-
-func (g *gossip) breaks(broken bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.broken = broken
 }
 
 func (g *gossip) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -90,17 +77,17 @@ func TestNothingExportedOrLoggedHasANameALabelAScopeOrAToken(t *testing.T) {
 	virtual(t, func(b *bench) {
 		var logged bytes.Buffer
 		log := slog.New(slog.NewJSONHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))
-		service := &gossip{Store: b.store, owners: make(map[string]string)}
+		service := &gossip{Store: b.store}
 		locks := b.locker(service, core.WithTemplate(template), core.WithLogger(log), b.tel.Option(),
 			core.WithLabel(labelMarker), core.WithDedup(time.Hour), core.WithDedupScope(scopeMarker))
 		b.everythingHappens(locks, service)
 		synctest.Wait()
 
-		metrics := fmt.Sprintf("%+v", b.collect())
-		spans := fmt.Sprintf("%+v", b.spans.GetSpans())
 		asJSON, err := json.Marshal(b.spans.GetSpans())
 		b.ok(err)
-		for what, text := range map[string]string{"metrics": metrics, "spans": spans + string(asJSON), "log": logged.String()} {
+		for what, text := range map[string]string{
+			"metrics": fmt.Sprintf("%+v", b.collect()), "spans": fmt.Sprintf("%+v %s", b.spans.GetSpans(), asJSON), "log": logged.String(),
+		} {
 			if !strings.Contains(text, template) {
 				b.Errorf("no template in the %s: %s", what, text)
 			}
@@ -146,13 +133,13 @@ func (b *bench) everythingHappens(locks *core.Locker, service *gossip) {
 	<-acquire(core.WithoutRenewal()).Context().Done()         // expired
 	<-acquire(core.WithMaxHold(time.Second)).Context().Done() // max-hold
 	taken, unreachable, unconfirmed := acquire(), acquire(), acquire()
-	b.ok(service.Store.Release(ctx, driver.Claim{Name: taken.Name(), Token: service.owner(taken.Name())}))
+	b.store.Lose(taken.Name())
 	<-taken.Context().Done()
-	service.breaks(true)
+	service.broken.Store(true)
 	b.is(unconfirmed.Release(ctx), core.ErrUnavailable)
 	_, err = locks.TryAcquire(ctx, nameMarker)
 	b.is(err, core.ErrUnavailable)
 	<-unreachable.Context().Done()
-	service.breaks(false)
+	service.broken.Store(false)
 	b.ok(acquire().Release(ctx))
 }

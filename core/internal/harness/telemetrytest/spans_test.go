@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -60,52 +59,48 @@ func (b *bench) spansSay(parent oteltrace.SpanContext, began time.Time, want ...
 	b.spans.Reset()
 }
 
-func TestACallerWithoutATraceGetsNone(t *testing.T) {
+func TestSpansAreMadeForCallersWithATraceOnlyIfAskedFor(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.ok(b.acquire(b.locks).Release(b.Context()))
-		b.spansSay(oteltrace.SpanContext{}, time.Now())
-	})
-}
-
-func TestSpansAreMadeOnlyIfAskedFor(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		tel := newTelemetry(b.T, telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))))
-		locks := b.locker(b.store, tel.Option())
-		ctx, parent := b.request()
-		b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
-		b.spansSay(parent, time.Now())
-	})
-}
-
-func TestSpansHaveNamesOnlyIfAskedFor(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		tel := newTelemetry(b.T, telemetry.WithTracerProvider(trace.NewTracerProvider(trace.WithSyncer(b.spans))),
-			telemetry.WithSpans(), telemetry.WithNamesInSpans())
-		locks := b.locker(b.store, core.WithTemplate(template), tel.Option())
-		ctx, parent := b.request()
-		began := time.Now()
-		b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
-		b.spansSay(parent, began, "acquire 0s-0s distlock.name=order:42 fence", "hold 0s-0s distlock.name=order:42")
-	})
+	spans := telemetry.WithSpans()
+	for what, row := range map[string]struct {
+		opts  []telemetry.Option
+		trace bool
+		want  []string
+	}{
+		"a caller without a trace": {opts: []telemetry.Option{spans}},
+		"nobody asks for spans":    {trace: true},
+		"nobody asks for names":    {[]telemetry.Option{spans}, true, []string{"acquire 0s-0s fence", "hold 0s-0s"}},
+		"with names": {
+			[]telemetry.Option{spans, telemetry.WithNamesInSpans()}, true,
+			[]string{"acquire 0s-0s distlock.name=order:42 fence", "hold 0s-0s distlock.name=order:42"},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, func(b *bench) {
+				locks := b.locker(b.store, core.WithTemplate(template), b.telemetry(row.opts...).Option())
+				ctx, parent := b.Context(), oteltrace.SpanContext{}
+				if row.trace {
+					ctx, parent = b.request()
+				}
+				b.ok(locks.Do(ctx, "order:42", nothing))
+				b.spansSay(parent, time.Now(), row.want...)
+			})
+		})
+	}
 }
 
 func TestTheSamplerDecidesAndNoTemplateIsNoPartOfAName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		sampled := tracetest.NewInMemoryExporter()
-		provider := trace.NewTracerProvider(trace.WithSyncer(sampled), trace.WithSampler(trace.ParentBased(trace.NeverSample())))
-		tel := newTelemetry(b.T, telemetry.WithTracerProvider(provider), telemetry.WithSpans())
-		locks := b.locker(b.store, tel.Option())
+		provider := trace.NewTracerProvider(trace.WithSyncer(b.spans), trace.WithSampler(trace.ParentBased(trace.NeverSample())))
+		locks := b.locker(b.store, b.telemetry(telemetry.WithTracerProvider(provider), telemetry.WithSpans()).Option())
 		for _, flags := range []oteltrace.TraceFlags{0, oteltrace.FlagsSampled} {
 			parent := oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: [16]byte{1}, SpanID: [8]byte{1}, TraceFlags: flags})
-			ctx := oteltrace.ContextWithRemoteSpanContext(b.Context(), parent)
-			b.ok(locks.Do(ctx, "order:42", func(context.Context) error { return nil }))
+			b.ok(locks.Do(oteltrace.ContextWithRemoteSpanContext(b.Context(), parent), "order:42", nothing))
 		}
 		synctest.Wait()
-		spans := sampled.GetSpans()
+		spans := b.spans.GetSpans()
 		if len(spans) != 2 || spans[0].Name != "acquire" || spans[1].Name != "hold" {
 			b.Errorf("%d spans: %v", len(spans), spans)
 		}

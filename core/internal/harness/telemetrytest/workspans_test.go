@@ -2,6 +2,8 @@ package telemetrytest_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,83 +12,66 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/telemetry"
 )
 
-// parents are the exported spans, each with its parent's name.
-func (b *bench) parents() map[string]string {
+// tree is what was exported since the last time: each span with its parent's name, sorted.
+func (b *bench) tree() string {
 	b.Helper()
 	synctest.Wait()
 	names := make(map[oteltrace.SpanID]string)
 	for _, s := range b.spans.GetSpans() {
 		names[s.SpanContext.SpanID()] = s.Name
 	}
-	parents := make(map[string]string)
+	var lines []string
 	for _, s := range b.spans.GetSpans() {
-		parents[s.Name] = names[s.Parent.SpanID()]
+		lines = append(lines, names[s.Parent.SpanID()]+" > "+s.Name)
 	}
 	b.spans.Reset()
-	return parents
-}
-
-func (b *bench) parentIs(of map[string]string, child, parent string) {
-	b.Helper()
-	if got, ok := of[child]; !ok || got != parent {
-		b.Errorf("the parent of %q is %q, not %q: %v", child, got, parent, of)
-	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 func TestSpansOfTheWorkAreChildrenOfTheHold(t *testing.T) {
 	t.Parallel()
-	const hold = "hold order:{id}"
 	virtual(t, func(b *bench) {
-		provider := trace.NewTracerProvider(trace.WithSyncer(b.spans))
-		b.locks = b.locker(b.net, core.WithTemplate(template), newTelemetry(b.T,
-			telemetry.WithTracerProvider(provider), telemetry.WithSpans()).Option())
-		tracer := provider.Tracer("test")
+		tracer := trace.NewTracerProvider(trace.WithSyncer(b.spans)).Tracer("test")
 		works := func(ctx context.Context) error {
 			_, span := tracer.Start(ctx, "query")
 			span.End()
 			return nil
 		}
-		for what, do := range map[string]func(ctx context.Context){
-			"Do":    func(ctx context.Context) { b.ok(b.locks.Do(ctx, "a", works)) },
-			"DoAll": func(ctx context.Context) { b.ok(b.locks.DoAll(ctx, []string{"a"}, works)) },
-			"Acquire": func(ctx context.Context) {
+		const one = " > request\nhold order:{id} > query\nrequest > acquire order:{id}\nrequest > hold order:{id}"
+		for what, row := range map[string]struct {
+			do   func(ctx context.Context) error
+			want string
+		}{
+			"Do":    {func(ctx context.Context) error { return b.locks.Do(ctx, "a", works) }, one},
+			"DoAll": {func(ctx context.Context) error { return b.locks.DoAll(ctx, []string{"a"}, works) }, one},
+			"Acquire": {func(ctx context.Context) error {
 				x, err := b.locks.Acquire(ctx, "a")
 				b.ok(err)
 				b.ok(works(x.Context()))
-				b.ok(x.Release(ctx))
-			},
-			"a re-entry": func(ctx context.Context) {
-				b.ok(b.locks.Do(ctx, "a", func(ctx context.Context) error { return b.locks.Do(ctx, "a", works) }))
-			},
-			"a wait": func(ctx context.Context) {
-				x := b.acquire(b.other())
-				time.AfterFunc(time.Second, func() { _ = x.Release(context.Background()) })
-				b.ok(b.locks.Do(ctx, "order:42", works))
-			},
+				return x.Release(ctx)
+			}, one},
+			"a re-entry": {func(ctx context.Context) error {
+				return b.locks.Do(ctx, "a", func(ctx context.Context) error { return b.locks.Do(ctx, "a", works) })
+			}, one},
+			"a wait": {func(ctx context.Context) error {
+				othersReleaseIt(b)
+				return b.locks.Do(ctx, "order:42", works)
+			}, one},
+			"a lease within another": {func(ctx context.Context) error {
+				return b.locks.Do(ctx, "a", func(ctx context.Context) error {
+					return b.locks.Do(ctx, "b", works, core.WithTemplate("b"))
+				}, core.WithTemplate("a"))
+			}, " > request\nhold a > acquire b\nhold a > hold b\nhold b > query\nrequest > acquire a\nrequest > hold a"},
 		} {
 			ctx, request := tracer.Start(b.Context(), "request")
-			do(ctx)
+			b.ok(row.do(ctx))
 			request.End()
-			of := b.parents()
-			b.parentIs(of, "query", hold)
-			b.parentIs(of, hold, "request")
-			b.parentIs(of, "acquire order:{id}", "request")
-			if b.Failed() {
-				b.Fatal(what)
+			if got := b.tree(); got != row.want {
+				b.Errorf("%s: these spans are below each other:\n%s\nnot\n%s", what, got, row.want)
 			}
-		}
-
-		ctx, request := tracer.Start(b.Context(), "request")
-		b.ok(b.locks.Do(ctx, "a", func(ctx context.Context) error {
-			return b.locks.Do(ctx, "b", works, core.WithTemplate("b"))
-		}, core.WithTemplate("a")))
-		request.End()
-		of := b.parents()
-		for child, parent := range map[string]string{"query": "hold b", "hold b": "hold a", "acquire b": "hold a", "hold a": "request"} {
-			b.parentIs(of, child, parent)
 		}
 	})
 }
