@@ -69,7 +69,7 @@ func (s *scene) calm(p *process, since time.Time) bool { return !p.rough && !p.q
 
 // linger is how long what was wrong with a link may be felt: in calls that wait for an answer
 // still, in what was found out about it, and in commands that are sent again.
-func (s *scene) linger() time.Duration { return 3*min(2*s.ttl/3, bound) + 2*time.Second }
+func (s *scene) linger() time.Duration { return 3*min(s.longest/3, bound) + 2*time.Second }
 
 // closeEarly closes process 1 while it is at work.
 func (s *scene) closeEarly() {
@@ -272,7 +272,7 @@ func (s *scene) nothingIsLeft() {
 	}
 	time.Sleep(cleanedUp + slack)
 	s.audit()
-	time.Sleep(s.lifetime() + driver.PlaceLife(2*s.ttl))
+	time.Sleep(s.lifetime() + driver.PlaceLife(s.longest))
 	synctest.Wait()
 	for _, name := range []string{"a", "b", "c"} {
 		info, err := s.store.Inspect(context.Background(), name)

@@ -84,7 +84,7 @@ func (s *scene) enter(r *request, x leases) *holding {
 		if outer != nil {
 			continue
 		}
-		if left := time.Until(p.ValidUntil()); e.way == several && p.Err() == nil && left < max(s.ttl, e.ttl)/3-slack {
+		if left := time.Until(p.ValidUntil()); e.way == several && p.Err() == nil && left < s.ttlOf(e)/3-slack {
 			s.fault("%v: %q counts as held with the others, and has %v left", r, p.Name(), left)
 		}
 		if one.Degraded() && (!e.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {

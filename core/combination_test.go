@@ -186,7 +186,7 @@ func (s *scene) open(i int) *process {
 }
 
 // lifetime is how long the server keeps a name, at most, of which nobody speaks.
-func (s *scene) lifetime() time.Duration { return 2*s.ttl + 2*time.Millisecond }
+func (s *scene) lifetime() time.Duration { return max(s.longest, 2*s.ttl) + 2*time.Millisecond }
 
 // everybodyIsServed waits until all jobs are done, and says whether they are. They are not if
 // nothing happens for longer than what a name can be kept for.
