@@ -46,6 +46,9 @@ func (s *scene) strike(p *process, spell spell) {
 		p.link.Delay(spell.there, spell.back)
 		return
 	}
+	s.mu.Lock()
+	p.lossy = true
+	s.mu.Unlock()
 	for _, op := range spell.ops {
 		p.link.Next(op, spell.next...)
 	}
@@ -59,13 +62,23 @@ func (s *scene) heal(p *process) {
 	if quiet := time.Now().Add(p.lag); quiet.After(p.quiet) {
 		p.quiet = quiet
 	}
-	p.rough, p.lag = false, 0
+	if p.lossy {
+		p.sound = p.quiet
+	}
+	p.rough, p.lossy, p.lag = false, false, 0
 	s.mu.Unlock()
 	p.link.Heal()
 }
 
 // calm says whether p's link has been in order since then. The caller holds the mutex.
 func (s *scene) calm(p *process, since time.Time) bool { return !p.rough && !p.quiet.After(since) }
+
+// slowAtMost says that p's link has only been slow since then, and answers within d. The caller holds the mutex.
+func (s *scene) slowAtMost(d time.Duration, p *process, since time.Time) bool {
+	return !p.lossy && !p.sound.After(since) && !slices.ContainsFunc(s.spells, func(x spell) bool {
+		return x.process == p.number && x.there+x.back > d
+	})
+}
 
 // linger is how long what was wrong with a link may be felt: in calls that wait for an answer
 // still, in what was found out about it, and in commands that are sent again.

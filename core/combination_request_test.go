@@ -115,7 +115,13 @@ func (s *scene) waiting() (all []*request) {
 }
 
 // bound is how long one attempt of a job's may take.
-func (s *scene) bound(e *job) time.Duration { return min(s.ttlOf(e)/3, bound) }
+func (s *scene) bound(e *job) time.Duration {
+	life := s.ttlOf(e)
+	if e.kind == minHeld {
+		life = max(life, e.minHold)
+	}
+	return min(life/3, bound)
+}
 
 func (s *scene) ttlOf(e *job) time.Duration { return cmp.Or(e.ttl, s.ttl) }
 
@@ -237,7 +243,7 @@ func (s *scene) somebodyElse(r *request, since time.Time) bool {
 	}
 	inLine := since.Add(-driver.PlaceLife(s.longest))
 	return slices.ContainsFunc(s.requests, func(q *request) bool {
-		return q != r && q.job.wait != 0 && slices.ContainsFunc(q.job.names, r.wants) && (q.over.IsZero() || q.over.After(inLine))
+		return q != r && (q.job.wait != 0 || q.job.local) && slices.ContainsFunc(q.job.names, r.wants) && (q.over.IsZero() || q.over.After(inLine))
 	})
 }
 

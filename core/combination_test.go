@@ -57,8 +57,10 @@ type process struct {
 
 	// Protected by scene.mu.
 	rough   bool          // something is wrong with its link
+	lossy   bool          // it is more than slow
 	lag     time.Duration // of commands that are under way
 	quiet   time.Time     // when all is well again, and has arrived
+	sound   time.Time     // when it was lossy last
 	drain   time.Time     // when Drain was called; zero until then
 	closing time.Time     // when Close was called; zero until then
 	left    bool          // its Close has given up waiting
