@@ -233,8 +233,10 @@ func (e *job) line() string {
 	switch {
 	case e.handoff != "":
 		return e.handoff
-	case e.kind == reader, e.kind == limited:
+	case e.kind == limited:
 		return fmt.Sprint(e.kind, e.limit)
+	case e.kind == reader:
+		return e.kind
 	default:
 		return fmt.Sprint(e.local)
 	}
