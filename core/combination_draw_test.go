@@ -11,7 +11,8 @@ import (
 // scenario is what is decided before anything happens.
 type scenario struct {
 	ttl     time.Duration
-	prompt  [2]bool // each process's backend is driver.Capabilities.Punctual
+	longest time.Duration // TTL of all
+	prompt  [2]bool       // each process's backend is driver.Capabilities.Punctual
 	jobs    []*job
 	spells  []spell
 	closes  time.Duration // when process 1 is closed, 0: at the end
@@ -87,6 +88,7 @@ type artist struct {
 // menu is what the jobs of a scenario choose from.
 type menu struct {
 	names, ways, kinds, leaves, bounds, steps, endings []string
+	ttls                                               []time.Duration
 
 	local, handoffs, several, budgets, deaf bool
 }
@@ -94,6 +96,7 @@ type menu struct {
 func draw(seed uint64) *scenario {
 	a := &artist{Rand: rand.New(rand.NewPCG(seed, 7)), scenario: new(scenario)}
 	a.ttl = pick(a, time.Second, 2*time.Second, 4*time.Second, ttl)
+	a.longest = a.ttl
 	a.horizon = a.ttl*time.Duration(1+a.IntN(3)) + 3*time.Second
 	for range 1 + a.IntN(4) {
 		a.moments = append(a.moments, a.upTo(a.horizon))
@@ -110,6 +113,7 @@ func draw(seed uint64) *scenario {
 		bounds:  some(a, []string{renewed, renewed, renewed}, unwatched, maxHeld),
 		steps:   some(a, []string{nothing, nothing}, confirm, siblings, nest, rob),
 		endings: some(a, []string{release, release}, lateEnd, finish, panics, outlived),
+		ttls:    some(a, []time.Duration{2 * a.ttl}, 100*time.Millisecond, time.Hour),
 		local:   a.coin(), handoffs: a.coin(), several: a.coin(), budgets: a.coin(), deaf: a.coin(),
 	}
 	if a.handoffs {
@@ -219,7 +223,8 @@ func (a *artist) job() *job {
 		e.wait = pick(a, 0, a.upTo(a.ttl), a.upTo(2*a.ttl)).Truncate(time.Millisecond)
 	}
 	if a.IntN(8) == 0 {
-		e.ttl = 2 * a.ttl
+		e.ttl = pick(a, a.ttls...)
+		a.longest = max(a.longest, e.ttl)
 	}
 	switch {
 	case a.several && a.IntN(3) == 0:

@@ -46,6 +46,9 @@ func (s *scene) strike(p *process, spell spell) {
 		p.link.Delay(spell.there, spell.back)
 		return
 	}
+	s.mu.Lock()
+	p.lossy = true
+	s.mu.Unlock()
 	for _, op := range spell.ops {
 		p.link.Next(op, spell.next...)
 	}
@@ -59,7 +62,10 @@ func (s *scene) heal(p *process) {
 	if quiet := time.Now().Add(p.lag); quiet.After(p.quiet) {
 		p.quiet = quiet
 	}
-	p.rough, p.lag = false, 0
+	if p.lossy {
+		p.sound = p.quiet
+	}
+	p.rough, p.lossy, p.lag = false, false, 0
 	s.mu.Unlock()
 	p.link.Heal()
 }
@@ -67,9 +73,16 @@ func (s *scene) heal(p *process) {
 // calm says whether p's link has been in order since then. The caller holds the mutex.
 func (s *scene) calm(p *process, since time.Time) bool { return !p.rough && !p.quiet.After(since) }
 
+// slowAtMost says that p's link has only been slow since then, and answers within d. The caller holds the mutex.
+func (s *scene) slowAtMost(d time.Duration, p *process, since time.Time) bool {
+	return !p.lossy && !p.sound.After(since) && !slices.ContainsFunc(s.spells, func(x spell) bool {
+		return x.process == p.number && x.there+x.back > d
+	})
+}
+
 // linger is how long what was wrong with a link may be felt: in calls that wait for an answer
 // still, in what was found out about it, and in commands that are sent again.
-func (s *scene) linger() time.Duration { return 3*min(2*s.ttl/3, bound) + 2*time.Second }
+func (s *scene) linger() time.Duration { return 3*min(s.longest/3, bound) + 2*time.Second }
 
 // closeEarly closes process 1 while it is at work.
 func (s *scene) closeEarly() {
@@ -220,8 +233,10 @@ func (e *job) line() string {
 	switch {
 	case e.handoff != "":
 		return e.handoff
-	case e.kind == reader, e.kind == limited:
+	case e.kind == limited:
 		return fmt.Sprint(e.kind, e.limit)
+	case e.kind == reader:
+		return e.kind
 	default:
 		return fmt.Sprint(e.local)
 	}
@@ -272,7 +287,7 @@ func (s *scene) nothingIsLeft() {
 	}
 	time.Sleep(cleanedUp + slack)
 	s.audit()
-	time.Sleep(s.lifetime() + driver.PlaceLife(2*s.ttl))
+	time.Sleep(s.lifetime() + driver.PlaceLife(s.longest))
 	synctest.Wait()
 	for _, name := range []string{"a", "b", "c"} {
 		info, err := s.store.Inspect(context.Background(), name)

@@ -182,7 +182,7 @@ func (s *scene) confirm(ctx context.Context, h *holding) {
 	stood, began, depth := ctx.Err() == nil, time.Now(), 1+h.request.job.depth
 	err := core.Confirm(ctx)
 	s.note("%v: Confirm is %v", h.request, err)
-	if took := time.Since(began); took > time.Duration(2*depth*len(h.parts))*min(2*s.ttl/5, bound)+slack {
+	if took := time.Since(began); took > time.Duration(2*depth*len(h.parts))*min(s.longest/5, bound)+slack {
 		s.fault("%v: Confirm took %v", h.request, took)
 	}
 	s.mu.Lock()

@@ -84,12 +84,14 @@ func (s *scene) enter(r *request, x leases) *holding {
 		if outer != nil {
 			continue
 		}
-		if left := time.Until(p.ValidUntil()); e.way == several && p.Err() == nil && left < max(s.ttl, e.ttl)/3-slack {
+		if left := time.Until(p.ValidUntil()); e.way == several && p.Err() == nil && left < s.ttlOf(e)/3-slack {
 			s.fault("%v: %q counts as held with the others, and has %v left", r, p.Name(), left)
 		}
-		if one.Degraded() && (!e.local || s.refusedLately(p) || s.calm(r.process, r.began.Add(-s.linger()))) {
-			s.fault("%v: a degraded lease, unasked, without an outage, or after a refusal", r)
+		patience := s.bound(e) / 2 / 8 * 7 // of the first of two commands
+		if one.Degraded() && (!e.local || s.refusedLately(p) || s.slowAtMost(patience-time.Millisecond, r.process, r.began.Add(-s.linger()))) {
+			s.fault("%v: a degraded lease, unasked, after a refusal, or without a silence as long as its patience", r)
 		}
+		s.count(one.Degraded() && !r.process.lossy, "degraded leases where it is only slow")
 	}
 	if e.wrong && !h.outermost() {
 		s.fault("%v: %s inside of another kind", r, e.kind)
@@ -121,7 +123,7 @@ func (s *scene) refusedLately(p *part) bool {
 			return false
 		}
 	}
-	return !r.held.IsZero() && time.Since(r.held) < max(s.ttl, r.job.ttl)
+	return !r.held.IsZero() && time.Since(r.held) < s.ttlOf(r.job)
 }
 
 // beside fails the test if somebody else is trusted beside p. The caller holds the mutex.
@@ -402,10 +404,12 @@ func (s *scene) returned(x *ended, err error) {
 	s.marked(x, err == nil && !x.unsure)
 }
 
-// marked is called when a completion is over.
+// marked is called when a completion is over. If the first command's answer was lost, a lock that somebody has deleted looks like one
+// that was completed.
 func (s *scene) marked(x *ended, sure bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	sure = sure && !slices.ContainsFunc(x.parts, func(p *part) bool { return s.robbed[p.Token()] })
 	for _, m := range x.marks {
 		m.ended, m.sure = time.Now(), sure
 		s.count(sure, "completions")

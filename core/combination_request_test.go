@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -114,7 +115,15 @@ func (s *scene) waiting() (all []*request) {
 }
 
 // bound is how long one attempt of a job's may take.
-func (s *scene) bound(e *job) time.Duration { return min(max(s.ttl, e.ttl)/3, bound) }
+func (s *scene) bound(e *job) time.Duration {
+	life := s.ttlOf(e)
+	if e.kind == minHeld {
+		life = max(life, e.minHold)
+	}
+	return min(life/3, bound)
+}
+
+func (s *scene) ttlOf(e *job) time.Duration { return cmp.Or(e.ttl, s.ttl) }
 
 // slack is what a call may take longer than it says.
 const slack = 50 * time.Millisecond
@@ -232,9 +241,9 @@ func (s *scene) somebodyElse(r *request, since time.Time) bool {
 			return true
 		}
 	}
-	inLine := since.Add(-driver.PlaceLife(2 * s.ttl))
+	inLine := since.Add(-driver.PlaceLife(s.longest))
 	return slices.ContainsFunc(s.requests, func(q *request) bool {
-		return q != r && q.job.wait != 0 && slices.ContainsFunc(q.job.names, r.wants) && (q.over.IsZero() || q.over.After(inLine))
+		return q != r && (q.job.wait != 0 || q.job.local) && slices.ContainsFunc(q.job.names, r.wants) && (q.over.IsZero() || q.over.After(inLine))
 	})
 }
 

@@ -57,8 +57,10 @@ type process struct {
 
 	// Protected by scene.mu.
 	rough   bool          // something is wrong with its link
+	lossy   bool          // it is more than slow
 	lag     time.Duration // of commands that are under way
 	quiet   time.Time     // when all is well again, and has arrived
+	sound   time.Time     // when it was lossy last
 	drain   time.Time     // when Drain was called; zero until then
 	closing time.Time     // when Close was called; zero until then
 	left    bool          // its Close has given up waiting
@@ -84,10 +86,35 @@ type scene struct {
 	counts   map[string]int
 }
 
-// play plays a scenario, and fails the test if it has broken a promise.
+// play plays a scenario. If that breaks a promise, it fails the test; of the first ones it tells how their smallest part does so.
 func (p *scenario) play(t *testing.T, all *tally) {
 	t.Helper()
-	s := &scene{
+	s := p.once(t)
+	all.add(s.counts)
+	if len(s.broken) == 0 {
+		return
+	}
+	if all.failed.Add(1) > 3 {
+		t.Errorf("%q", s.broken)
+		return
+	}
+	small := s
+	p.shrunk(func(q *scenario) bool {
+		for range 5 { // what comes first at one instant is another thing each time
+			if again := q.once(t); len(again.broken) > 0 {
+				small = again
+				return true
+			}
+		}
+		return false
+	})
+	t.Errorf("%q\nThe smallest part that was found to break a promise has %s", s.broken, small.report())
+}
+
+// once plays a scenario once.
+func (p *scenario) once(t *testing.T) (s *scene) {
+	t.Helper()
+	s = &scene{
 		scenario: p, grants: make(map[string]*grant), fences: make(map[string]fences),
 		robbed: make(map[string]bool), counts: make(map[string]int),
 	}
@@ -95,13 +122,12 @@ func (p *scenario) play(t *testing.T, all *tally) {
 		if r := recover(); r != nil { // goroutines are left that nothing will ever wake
 			s.fault("%v", r)
 		}
-		s.report(t, p)
 	}()
 	synctest.Test(t, func(*testing.T) {
 		s.began, s.store = time.Now(), memlock.New()
 		s.perform()
-		all.add(s.counts)
 	})
+	return s
 }
 
 func (s *scene) perform() {
@@ -162,7 +188,7 @@ func (s *scene) open(i int) *process {
 }
 
 // lifetime is how long the server keeps a name, at most, of which nobody speaks.
-func (s *scene) lifetime() time.Duration { return 2*s.ttl + 2*time.Millisecond }
+func (s *scene) lifetime() time.Duration { return max(s.longest, 2*s.ttl) + 2*time.Millisecond }
 
 // everybodyIsServed waits until all jobs are done, and says whether they are. They are not if
 // nothing happens for longer than what a name can be kept for.
@@ -190,7 +216,7 @@ type chronicle struct {
 	book   sync.Mutex // protects the fields below
 	began  time.Time
 	lines  []func() string // formatted only for who wants to know how a fault came about
-	faults []string
+	broken []string        // promises
 }
 
 func (c *chronicle) note(format string, args ...any) {
@@ -206,26 +232,21 @@ func (c *chronicle) fault(format string, args ...any) {
 	c.note("FAULT: %s", text)
 	c.book.Lock()
 	defer c.book.Unlock()
-	if !slices.Contains(c.faults, text) {
-		c.faults = append(c.faults, text)
+	if !slices.Contains(c.broken, text) {
+		c.broken = append(c.broken, text)
 	}
 }
 
-// report fails the test if there are faults.
-func (c *chronicle) report(t *testing.T, p *scenario) {
-	t.Helper()
-	if len(c.faults) == 0 {
-		return
-	}
-	lines := []string{fmt.Sprintf("%d faults:\n\t%s", len(c.faults), strings.Join(c.faults, "\n\t"))}
-	lines = append(lines, fmt.Sprintf("The scenario has a TTL of %v, processes that are prompt: %v, and", p.ttl, p.prompt))
-	for _, e := range p.jobs {
+// report tells what was played, and what happened.
+func (s *scene) report() string {
+	lines := []string{fmt.Sprintf("%d faults, a TTL of %v, processes that are prompt: %v, and", len(s.broken), s.ttl, s.prompt)}
+	for _, e := range s.jobs {
 		lines = append(lines, fmt.Sprintf("\t%+v", *e))
 	}
-	for _, line := range c.lines {
+	for _, line := range s.lines {
 		lines = append(lines, line())
 	}
-	t.Error(strings.Join(lines, "\n"))
+	return strings.Join(lines, "\n")
 }
 
 // stacks returns those of the goroutines of this bubble, for who wants to know why nothing happens.
@@ -241,6 +262,8 @@ type tally struct {
 	mu     sync.Mutex // protects the fields below
 	played int
 	counts map[string]int
+
+	failed atomic.Int32
 }
 
 func (s *scene) count(really bool, what string) {

@@ -193,7 +193,7 @@ func (s *Sweeper) first() (at time.Time, some bool) {
 
 // sweep is one round.
 func (s *Sweeper) sweep() {
-	due, atOnce := s.due()
+	due, atOnce, ahead := s.due()
 	began := time.Now()
 	end := began.Add(round)
 	var at atomic.Int32
@@ -206,7 +206,9 @@ func (s *Sweeper) sweep() {
 				if i >= len(due) {
 					return
 				}
-				due[i].clean(&hush)
+				if due[i].clean() && (i > 0 || !ahead) {
+					hush.Store(true)
+				}
 			}
 		})
 	}
@@ -215,9 +217,9 @@ func (s *Sweeper) sweep() {
 	s.over(asked, hush.Load(), began.Add(time.Duration(len(asked))*every))
 }
 
-// clean cleans up once. If a task that was silent before is silent again, it ends the round: more
-// commands would only delay those that matter.
-func (t *task) clean(hush *atomic.Bool) {
+// clean cleans up once. If a task that was silent before is silent again, it ends the round, as after it come only such as were silent,
+// too: more commands would only delay those that matter.
+func (t *task) clean() (again bool) {
 	within := patience
 	if t.heard == Unsent {
 		within = glance
@@ -226,16 +228,18 @@ func (t *task) clean(hush *atomic.Bool) {
 	switch heard := t.Clean(within); {
 	case heard == Unsent:
 	case heard == Silent && t.heard == Silent:
-		hush.Store(true)
+		return true
 	default:
 		t.heard = heard
 	}
+	return false
 }
 
 // due returns the tasks whose time has come, and how many of them to ask at once. First come tasks
 // that were answered the last time, and then new ones; within a kind, those first that have waited
-// longest. So one silent node of many does not keep the names of the others.
-func (s *Sweeper) due() (due []*task, atOnce int) {
+// longest. So one silent node of many does not keep the names of the others. ahead says that the first one is a silent one that has
+// waited too long.
+func (s *Sweeper) due() (due []*task, atOnce int, ahead bool) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,9 +251,9 @@ func (s *Sweeper) due() (due []*task, atOnce int) {
 	slices.SortStableFunc(due, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(a.heard, b.heard), a.next.Compare(b.next))
 	})
-	for i, t := range due { // one silent task that has waited too long goes first
+	for i, t := range due {
 		if t.heard == Silent && now.Sub(t.next) > patience {
-			due = slices.Insert(slices.Delete(due, i, i+1), 0, t)
+			due, ahead = slices.Insert(slices.Delete(due, i, i+1), 0, t), true
 			break
 		}
 	}
@@ -260,7 +264,7 @@ func (s *Sweeper) due() (due []*task, atOnce int) {
 	if !s.closed {
 		due = due[:min(len(due), mostRound)]
 	}
-	return due, min(most, len(due))
+	return due, min(most, len(due)), ahead
 }
 
 // over ends a round in which the tasks of asked were asked, and after which no other begins before rested.
