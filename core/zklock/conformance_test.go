@@ -37,12 +37,12 @@ var service = backendtest.Service{
 	Start: func(t testing.TB) backendtest.Server { return servers.ZooKeeper(t) },
 	Open: func(t testing.TB, addr, room string) driver.Driver {
 		conn, session := connect(t, addr, longSession)
-		return zklock.New(conn, session, zklock.WithRoot("/"+room))
+		return zklock.New(conn, session, zklock.WithRoot("/suite/"+room))
 	},
 	Config: func(t testing.TB, addr, room string) drivertest.Config {
 		other, _ := connect(t, addr, longSession)
 		remove := func(name string) { // the first of the queue
-			dir := "/" + room + "/" + name
+			dir := "/suite/" + room + "/" + name
 			seats, _, err := other.Children(dir)
 			ok(t, err)
 			if len(seats) > 0 {
@@ -55,16 +55,22 @@ var service = backendtest.Service{
 			// As Curator's locks do, below the same path.
 			Stepwise: true,
 			Overwrite: func(name string) {
-				for _, dir := range []string{"/" + room, "/" + room + "/" + name} {
+				for _, dir := range []string{"/suite", "/suite/" + room, "/suite/" + room + "/" + name} {
 					if _, err := other.Create(dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists { //nolint:errorlint // the client's own
 						t.Fatal(err)
 					}
 				}
 				remove(name)
-				_, err := other.Create("/"+room+"/"+name+"/_c_0123-lock-", []byte("10.0.0.1"), zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				_, err := other.Create("/suite/"+room+"/"+name+"/_c_0123-lock-", []byte("10.0.0.1"), zk.FlagSequence, zk.WorldACL(zk.PermAll))
 				ok(t, err)
 			},
 			Delete: remove,
+			Leftovers: func() []string {
+				names, _, err := other.Children("/suite/" + room)
+				ok(t, err)
+				return names
+			},
+			Names: 1000,
 		}
 	},
 }
