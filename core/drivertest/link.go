@@ -19,6 +19,7 @@ type Link struct {
 	mu       sync.Mutex // protects the fields below
 	requests int
 	cuts     map[int]bool // by the number of the request: whether it arrives
+	before   map[int]func()
 	hole     bool
 	there    time.Duration // how late requests arrive
 	back     time.Duration // and answers
@@ -30,7 +31,9 @@ var (
 )
 
 // NewLink returns a connection to d. At first, it delivers everything.
-func NewLink(d driver.Driver) *Link { return &Link{far: d, cuts: make(map[int]bool)} }
+func NewLink(d driver.Driver) *Link {
+	return &Link{far: d, cuts: make(map[int]bool), before: make(map[int]func())}
+}
 
 // errReset is the error of a call whose connection broke.
 var errReset = fmt.Errorf("drivertest: %w", &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
@@ -45,6 +48,13 @@ func (l *Link) cut(n int, arrives bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cuts[l.requests+n] = arrives
+}
+
+// Before implements Wire.
+func (l *Link) Before(n int, do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before[l.requests+n] = do
 }
 
 // BlackHole implements Wire. It does not hold up calls that are under way.
@@ -76,6 +86,7 @@ func (l *Link) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.cuts)
+	clear(l.before)
 	l.hole, l.there, l.back = false, 0, 0
 }
 
@@ -90,8 +101,12 @@ func (l *Link) send(ctx context.Context, far func() error) error {
 	l.mu.Lock()
 	l.requests++
 	arrives, cut := l.cuts[l.requests]
+	before := l.before[l.requests]
 	hole, there, back := l.hole, l.there, l.back
 	l.mu.Unlock()
+	if before != nil {
+		before()
+	}
 	switch {
 	case hole:
 		<-ctx.Done()

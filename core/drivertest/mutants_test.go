@@ -395,7 +395,7 @@ var mutants = map[string]faulty{
 	}}, "ARenewalAfterTheReleaseBringsNothingBack ADeletedLeaseIsLost"},
 	"every renewal is granted": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
 		return make([]error, len(m.store.Renew(ctx, claims)))
-	}}, "AnOverwrittenLeaseIsLostAndNotTouched EachOfThoseWhoShareHasItsOwnTime"},
+	}}, "AnOverwrittenLeaseIsLostAndNotTouched EachOfThoseWhoShareHasItsOwnTime WhoComesBetweenTheRequestsOfACallIsRespected"},
 
 	// Release.
 	"a name is released whoever asks": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {

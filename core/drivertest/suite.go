@@ -60,10 +60,11 @@ type Message struct{ To, Text string }
 
 // Wire is a connection that can be broken, such as a *faultproxy.Proxy.
 type Wire interface {
-	CutRequest(n int)  // the nth request from now does not arrive, and its connection breaks
-	CutReply(n int)    // the nth request from now is executed, and its connection breaks
-	BlackHole(on bool) // nothing arrives any more, and nothing breaks
-	BlackHoleNew(bool) // the same for new connections alone
+	CutRequest(n int)        // the nth request from now does not arrive, and its connection breaks
+	CutReply(n int)          // the nth request from now is executed, and its connection breaks
+	Before(n int, do func()) // do is called right before the nth request from now arrives
+	BlackHole(on bool)       // nothing arrives any more, and nothing breaks
+	BlackHoleNew(bool)       // the same for new connections alone
 	SetDelay(toServer, toClient time.Duration)
 	Requests() int // how many have arrived or were cut
 	Heal()
@@ -130,7 +131,7 @@ func suite() []part {
 	return []part{
 		{"grant", grantCases}, {"renew", renewCases}, {"fence", fenceCases}, {"wait", waitCases}, {"queue", queueCases}, {"direct", directCases},
 		{"shared", sharedCases}, {"limit", limitCases}, {"dedup", dedupCases}, {"keep", keepCases}, {"handoff", handoffCases},
-		{"foreign", foreignCases}, {"inspect", inspectCases}, {"network", networkCases}, {"outage", outageCases},
+		{"foreign", foreignCases}, {"inspect", inspectCases}, {"network", networkCases}, {"between", betweenCases}, {"outage", outageCases},
 	}
 }
 

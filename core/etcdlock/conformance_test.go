@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/etcdlock"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
@@ -30,29 +29,50 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// service has a prefix for each room. It may want a user and a password.
+func service(user ...string) backendtest.Service {
+	open := func(t testing.TB, addr, room string) driver.Driver {
+		return etcdlock.New(dial(t, addr, user...), etcdlock.WithPrefix("holdfast/"+room+":"))
+	}
+	return backendtest.Service{
+		Start: func(t testing.TB) backendtest.Server { return servers.Etcd(t) },
+		Open:  open,
+		Config: func(t testing.TB, addr, room string) drivertest.Config {
+			other, prefix := dial(t, addr, user...), "holdfast/"+room+":"
+			return drivertest.Config{
+				Slow: 250 * time.Millisecond, // each write waits for a disk, and connections for their turns
+				Overwrite: func(name string) {
+					_, err := other.Put(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=")
+					ok(t, err)
+				},
+				Delete: func(name string) {
+					_, err := other.Delete(t.Context(), prefix+name)
+					ok(t, err)
+				},
+				Leftovers: func() (left []string) {
+					there, err := other.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+					ok(t, err)
+					for _, kv := range there.Kvs {
+						left = append(left, string(kv.Key))
+					}
+					return left
+				},
+				Names:       100, // each waits for a disk several times
+				Unreachable: func() driver.Driver { return open(t, "127.0.0.1:1", room) },
+			}
+		},
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	server := servers.Etcd(t) // for all cases; each has a prefix of its own
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		s := at(t, server.Addr(), t.Name()+":")
-		s.Own = func() drivertest.Config {
-			own := servers.Etcd(t)
-			s := at(t, own.Addr(), "holdfast/")
-			s.Kill, s.Restart = own.Kill, own.Restart
-			return s
-		}
-		return s
-	})
+	service().Run(t, servers.Etcd(t))
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	server := servers.Etcd(t)
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		prefix := t.Name() + ":"
-		return process(t, server.Addr(), prefix).Uneven(at(t, server.Addr(), prefix))
-	})
+	service().RunUneven(t, servers.Etcd(t))
 }
 
 // Leases and waiters of a user with a password, who may do what docs/backends/etcd.md lists and no more.
@@ -60,50 +80,7 @@ func TestConformanceWithAPassword(t *testing.T) {
 	t.Parallel()
 	server := servers.Etcd(t, "--bcrypt-cost", "4") // the least: each client and each of its streams has its password looked at
 	secure(t, dial(t, server.Addr()))
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		return at(t, server.Addr(), "holdfast/"+t.Name()+":", "app", "secret")
-	}, "renew", "wait", "queue", "dedup", "shared")
-}
-
-// at is a service whose keys have a prefix. It may want a user and a password.
-func at(t testing.TB, addr, prefix string, user ...string) drivertest.Config {
-	t.Helper()
-	other := dial(t, addr, user...)
-	store := func(addr string) driver.Driver {
-		return etcdlock.New(dial(t, addr, user...), etcdlock.WithPrefix(prefix))
-	}
-	return drivertest.Config{
-		Driver: func() driver.Driver { return store(addr) },
-		Slow:   250 * time.Millisecond, // each write waits for a disk, and connections for their turns
-		Overwrite: func(name string) {
-			_, err := other.Put(t.Context(), prefix+name, "bm90IGhvbGRmYXN0J3M=")
-			ok(t, err)
-		},
-		Delete: func(name string) {
-			_, err := other.Delete(t.Context(), prefix+name)
-			ok(t, err)
-		},
-		Leftovers: func() (left []string) {
-			there, err := other.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
-			ok(t, err)
-			for _, kv := range there.Kvs {
-				left = append(left, string(kv.Key))
-			}
-			return left
-		},
-		Names:       100, // each waits for a disk several times
-		Through:     process(t, addr, prefix, user...).Through,
-		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
-	}
-}
-
-// process is one of those, over a link of its own.
-func process(t testing.TB, addr, prefix string, user ...string) backendtest.Process {
-	t.Helper()
-	return func() (driver.Driver, []*faultproxy.Proxy) {
-		p := faultproxy.New(t, addr)
-		return etcdlock.New(dial(t, p.Addr(), user...), etcdlock.WithPrefix(prefix)), []*faultproxy.Proxy{p}
-	}
+	service("app", "secret").Run(t, server, "renew", "wait", "queue", "dedup", "shared")
 }
 
 // dial returns a client that ends with the test, of a user with a password if there is one.

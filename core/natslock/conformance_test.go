@@ -2,11 +2,9 @@ package natslock_test
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/natslock"
@@ -65,77 +62,47 @@ func (l *logged) lines(what string) (found []string) {
 	return found
 }
 
+// service has a bucket for each room.
+var service = backendtest.Service{
+	Start: func(t testing.TB) backendtest.Server { return servers.NATS(t) },
+	Open:  func(t testing.TB, addr, bucket string) driver.Driver { return natslock.New(dial(t, addr), bucket) },
+	Config: func(t testing.TB, addr, bucket string) drivertest.Config {
+		made, err := dial(t, addr).CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1))
+		ok(t, err)
+		return drivertest.Config{
+			Slow: 100 * time.Millisecond, // a look may be under way as its call ends
+			Overwrite: func(name string) {
+				_, err := made.Put(t.Context(), name+".lock", []byte("bm90IGhvbGRmYXN0J3M="))
+				ok(t, err)
+			},
+			Delete:      func(name string) { ok(t, made.Delete(t.Context(), name+".lock")) },
+			Leftovers:   func() []string { return keys(t, made) },
+			Names:       300, // each costs two writes
+			Unreachable: func() driver.Driver { return natslock.New(dial(t, "127.0.0.1:1"), bucket) },
+		}
+	},
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	server := servers.NATS(t) // for all cases; each has a bucket of its own
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		s := at(t, server.Addr(), newBucket(t, server.Addr()))
-		s.Own = func() drivertest.Config {
-			own := servers.NATS(t)
-			s := at(t, own.Addr(), newBucket(t, own.Addr()))
-			s.Kill, s.Restart = own.Kill, own.Restart
-			return s
-		}
-		return s
-	})
+	service.Run(t, servers.NATS(t))
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	server := servers.NATS(t)
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		bucket := newBucket(t, server.Addr())
-		return process(t, server.Addr(), bucket).Uneven(at(t, server.Addr(), bucket))
-	})
+	service.RunUneven(t, servers.NATS(t))
 }
 
-var buckets atomic.Int64
-
-// newBucket makes a bucket, and returns its name.
-func newBucket(t testing.TB, addr string) string {
+// keys are those of a bucket that have a value.
+func keys(t testing.TB, bucket jetstream.KeyValue) []string {
 	t.Helper()
-	bucket := fmt.Sprint("locks-", buckets.Add(1))
-	_, err := dial(t, addr).CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1))
-	ok(t, err)
-	return bucket
-}
-
-// at is a service in a bucket.
-func at(t testing.TB, addr, bucket string) drivertest.Config {
-	t.Helper()
-	made, err := dial(t, addr).KeyValue(t.Context(), bucket)
-	ok(t, err)
-	store := func(addr string) driver.Driver { return natslock.New(dial(t, addr), bucket) }
-	return drivertest.Config{
-		Driver: func() driver.Driver { return store(addr) },
-		Slow:   100 * time.Millisecond, // a look may be under way as its call ends
-		Overwrite: func(name string) {
-			_, err := made.Put(t.Context(), name+".lock", []byte("bm90IGhvbGRmYXN0J3M="))
-			ok(t, err)
-		},
-		Delete: func(name string) { ok(t, made.Delete(t.Context(), name+".lock")) },
-		Leftovers: func() []string {
-			keys, err := made.Keys(t.Context())
-			if errors.Is(err, jetstream.ErrNoKeysFound) {
-				return nil
-			}
-			ok(t, err)
-			return keys
-		},
-		Names:       300, // each costs two writes
-		Through:     process(t, addr, bucket).Through,
-		Unreachable: func() driver.Driver { return store("127.0.0.1:1") },
+	keys, err := bucket.Keys(t.Context())
+	if errors.Is(err, jetstream.ErrNoKeysFound) {
+		return nil
 	}
-}
-
-// process is one of those, over a link of its own.
-func process(t testing.TB, addr, bucket string) backendtest.Process {
-	t.Helper()
-	return func() (driver.Driver, []*faultproxy.Proxy) {
-		p := faultproxy.New(t, addr)
-		return natslock.New(dial(t, p.Addr()), bucket), []*faultproxy.Proxy{p}
-	}
+	ok(t, err)
+	return keys
 }
 
 // dial returns a client that ends with the test. It goes on without a server, as programs do.

@@ -45,17 +45,6 @@ func (w *world) create(t *testing.T, config jetstream.KeyValueConfig) jetstream.
 	return bucket
 }
 
-// keys are those that have a value.
-func (w *world) keys(t *testing.T) []string {
-	t.Helper()
-	keys, err := w.bucket.Keys(t.Context())
-	if errors.Is(err, jetstream.ErrNoKeysFound) {
-		return nil
-	}
-	ok(t, err)
-	return keys
-}
-
 func claim(name, token string) driver.Claim {
 	return driver.Claim{Name: name, Token: token, TTL: longTTL}
 }
@@ -111,8 +100,8 @@ func TestWhileDisconnectedNothingIsSent(t *testing.T) {
 	eventually(t, "it is connected again", func() bool {
 		return errors.Is(w.far.Release(t.Context(), claim("other", "token")), driver.ErrNotOwner)
 	})
-	if keys := w.keys(t); len(keys) > 0 {
-		t.Errorf("%q were kept, and sent later", keys)
+	if left := keys(t, w.bucket); len(left) > 0 {
+		t.Errorf("%q were kept, and sent later", left)
 	}
 }
 

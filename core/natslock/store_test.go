@@ -51,7 +51,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 		_, err := w.near.Wait(ctx, waiter)
 		waited <- err
 	}()
-	eventually(t, "it is in the queue", func() bool { return len(w.keys(t)) == 2 })
+	eventually(t, "it is in the queue", func() bool { return len(keys(t, w.bucket)) == 2 })
 	cancel() // a look may be under way
 	if err := <-waited; err == nil {
 		t.Error("two owners")
@@ -70,7 +70,7 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 	}
 	form := regexp.MustCompile(`^(name|read|limited|kept|left)\.(lock=v1 {"kind":"(exclusive|shared|limited|kept|handed off)","holders":\[|queue\.[0-9]+=v1 )` +
 		`{"id":"[0-9a-f]{32}","ttl":[0-9]+(,"(limit|order|since|ends)":[0-9]+)*(,"label":"web [12]")?}(\]})?$`)
-	for _, key := range w.keys(t) {
+	for _, key := range keys(t, w.bucket) {
 		entry, err := w.bucket.Get(t.Context(), key)
 		ok(t, err)
 		if pair := key + "=" + string(entry.Value()); !form.MatchString(pair) {
@@ -172,7 +172,7 @@ func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
 		"max_msgs":     stream(func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 << 20 }),
 		"discard":      stream(func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }),
 	} {
-		name := fmt.Sprint("bucket-", buckets.Add(1))
+		name := fmt.Sprintf("bucket-%x", want)
 		prepare(name)
 		store := natslock.New(w.js, name)
 		_, err := store.Acquire(t.Context(), claim("name", "token"))

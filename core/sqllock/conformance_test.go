@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
@@ -20,52 +21,40 @@ var durable = append([]string{"-c", "synchronous_commit=on"}, roomy...)
 func TestConformanceOnPostgres(t *testing.T) {
 	t.Parallel()
 	srv := servers.Postgres(t, slowly...)
+	own := func(t testing.TB) backendtest.Server { return servers.Postgres(t, durable...) }
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, func(t testing.TB) drivertest.Config {
-			s := postgres(srv.Addr(), "").listening().service(t)
-			s.Own = func() drivertest.Config {
-				own := servers.Postgres(t, durable...)
-				return postgres(own.Addr(), "").listening().killed(t, own)
-			}
-			return s
-		})
+		postgres(srv.Addr(), "").listening().service(own).Run(t, srv)
 	})
 	t.Run("serializable", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, postgres(srv.Addr(), "&options=-c%20default_transaction_isolation%3Dserializable").service)
+		postgres(srv.Addr(), "&options=-c%20default_transaction_isolation%3Dserializable").service(nil).Run(t, srv)
 	})
 	t.Run("simple, over uneven connections", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, postgres(srv.Addr(), "&default_query_exec_mode=simple_protocol").uneven)
+		postgres(srv.Addr(), "&default_query_exec_mode=simple_protocol").service(nil).RunUneven(t, srv)
 	})
 }
 
 func TestConformanceOnMariaDB(t *testing.T) {
 	t.Parallel()
 	srv := servers.MariaDB(t)
+	own := func(t testing.TB) backendtest.Server { return servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2") }
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
-		drivertest.Run(t, func(t testing.TB) drivertest.Config {
-			s := mariadb(srv.Addr(), "").service(t)
-			s.Own = func() drivertest.Config {
-				own := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2")
-				return mariadb(own.Addr(), "").killed(t, own)
-			}
-			return s
-		})
+		mariadb(srv.Addr(), "").service(own).Run(t, srv)
 	})
 	t.Run("clientFound", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, mariadb(srv.Addr(), "?clientFoundRows=true").service)
+		mariadb(srv.Addr(), "?clientFoundRows=true").service(nil).Run(t, srv)
 	})
 	t.Run("interpolation, over uneven connections", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, mariadb(srv.Addr(), "?interpolateParams=true").uneven)
+		mariadb(srv.Addr(), "?interpolateParams=true").service(nil).RunUneven(t, srv)
 	})
 }
 
@@ -73,6 +62,9 @@ func TestConformanceOnSQLite(t *testing.T) {
 	t.Parallel()
 	drivertest.Run(t, func(t testing.TB) drivertest.Config {
 		// A file for each case: who writes to one waits for all others who do, in no order.
-		return sqlite(t, "&_pragma=journal_mode(WAL)").service(t)
+		d := sqlite(t, "&_pragma=journal_mode(WAL)")
+		c := d.config(t, "locks")
+		c.Driver = func() driver.Driver { return d.store(t, "locks") }
+		return c
 	})
 }

@@ -16,8 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
@@ -59,18 +57,6 @@ func (d database) store(t testing.TB, table string) *sqllock.Store {
 		opts = append(opts, sqllock.WithListen(pgxlisten.Connect(d.source)))
 	}
 	return sqllock.New(d.open(t), d.dialect, opts...)
-}
-
-// process is a Store as one more process would have it, and its link to the server if there is one.
-func (d database) process(t testing.TB, table string) backendtest.Process {
-	t.Helper()
-	return func() (driver.Driver, []*faultproxy.Proxy) {
-		if d.addr == "" {
-			return d.store(t, table), nil
-		}
-		p := faultproxy.New(t, d.addr)
-		return d.through(p.Addr()).store(t, table), []*faultproxy.Proxy{p}
-	}
 }
 
 func postgres(addr, params string) database {
@@ -136,36 +122,34 @@ func (d database) exec(t testing.TB, text string, args ...any) {
 	ok(t, err)
 }
 
-// service is what the suite runs on.
-func (d database) service(t testing.TB) drivertest.Config {
-	t.Helper()
-	return d.serviceIn(t, d.tableNamed(t))
+// service is what the suite runs on where there is a server, whose rooms are tables. start starts one that cases may kill.
+func (d database) service(start func(t testing.TB) backendtest.Server) backendtest.Service {
+	return backendtest.Service{
+		Start: start,
+		Open:  func(t testing.TB, addr, table string) driver.Driver { return d.through(addr).store(t, table) },
+		Config: func(t testing.TB, addr, table string) drivertest.Config {
+			c := d.through(addr).config(t, table)
+			c.Unreachable = func() driver.Driver {
+				db, err := sql.Open(d.driver, d.through("127.0.0.1:1").source)
+				ok(t, err)
+				t.Cleanup(func() { _ = db.Close() })
+				return sqllock.New(db, d.dialect)
+			}
+			return c
+		},
+	}
 }
 
-func (d database) serviceIn(t testing.TB, table string) drivertest.Config {
+// config makes a table, and says what the suite can do there.
+func (d database) config(t testing.TB, table string) drivertest.Config {
 	t.Helper()
-	s := drivertest.Config{
-		Driver:    func() driver.Driver { return d.store(t, table) },
+	d.exec(t, schema(t, d.dialect, sqllock.WithTable(table)))
+	return drivertest.Config{
 		Slow:      250 * time.Millisecond, // a waiter asks before it stands in the queue
 		Leftovers: func() []string { return d.taken(t, table) },
 		Delete:    func(name string) { d.exec(t, "DELETE FROM "+table+" WHERE name = '"+name+"'") },
 		Names:     100, // the row of each stays, and each costs two commits
 	}
-	if d.addr != "" {
-		s.Through = d.process(t, table).Through
-		s.Unreachable = func() driver.Driver { return d.unreachable(t) }
-	}
-	return s
-}
-
-// unreachable is a Store whose server is not there.
-func (d database) unreachable(t testing.TB) *sqllock.Store {
-	t.Helper()
-	d = d.through("127.0.0.1:1")
-	db, err := sql.Open(d.driver, d.source)
-	ok(t, err)
-	t.Cleanup(func() { _ = db.Close() })
-	return sqllock.New(db, d.dialect)
 }
 
 // taken are the names whose rows say more than a fence.
@@ -181,21 +165,6 @@ func (d database) taken(t testing.TB, table string) (names []string) {
 	}
 	ok(t, rows.Err())
 	return names
-}
-
-// uneven is a service over connections that have a delay each.
-func (d database) uneven(t testing.TB) drivertest.Config {
-	t.Helper()
-	table := d.tableNamed(t)
-	return d.process(t, table).Uneven(d.serviceIn(t, table))
-}
-
-// killed is a service with the server of its own, which the suite may kill.
-func (d database) killed(t testing.TB, srv *servers.Server) drivertest.Config {
-	t.Helper()
-	s := d.service(t)
-	s.Kill, s.Restart = srv.Kill, srv.Restart
-	return s
 }
 
 // locker returns a Locker that ends with the test.

@@ -13,31 +13,35 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
+// pooled is a server behind a pooler.
+type pooled struct {
+	*servers.Server
+	addr string
+}
+
+func (p pooled) Addr() string { return p.addr }
+
+func pool(t testing.TB, srv *servers.Server) pooled {
+	t.Helper()
+	return pooled{srv, pooler(t, srv.Addr())}
+}
+
 func TestConformanceBehindAPoolerOfTransactions(t *testing.T) {
 	t.Parallel()
 	srv := servers.Postgres(t)
-	const described = "&default_query_exec_mode=exec"
 	t.Run("exec", func(t *testing.T) { // a pooler for each: its connections are few
 		t.Parallel()
-		addr := pooler(t, srv.Addr())
-		drivertest.Run(t, func(t testing.TB) drivertest.Config {
-			s := postgres(addr, described).service(t)
-			s.Own = func() drivertest.Config {
-				own := servers.Postgres(t, durable...)
-				return postgres(pooler(t, own.Addr()), described).killed(t, own)
-			}
-			return s
-		})
+		own := func(t testing.TB) backendtest.Server { return pool(t, servers.Postgres(t, durable...)) }
+		postgres(srv.Addr(), "&default_query_exec_mode=exec").service(own).Run(t, pool(t, srv))
 	})
 	t.Run("simple protocol", func(t *testing.T) {
 		t.Parallel()
 		backendtest.Slow(t)
-		drivertest.Run(t, postgres(pooler(t, srv.Addr()), "&default_query_exec_mode=simple_protocol").service)
+		postgres(srv.Addr(), "&default_query_exec_mode=simple_protocol").service(nil).Run(t, pool(t, srv))
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/zklock"
@@ -33,81 +32,58 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// service has a root for each room.
+var service = backendtest.Service{
+	Start: func(t testing.TB) backendtest.Server { return servers.ZooKeeper(t) },
+	Open: func(t testing.TB, addr, room string) driver.Driver {
+		conn, session := connect(t, addr, longSession)
+		return zklock.New(conn, session, zklock.WithRoot("/suite/"+room))
+	},
+	Config: func(t testing.TB, addr, room string) drivertest.Config {
+		other, _ := connect(t, addr, longSession)
+		remove := func(name string) { // the first of the queue
+			dir := "/suite/" + room + "/" + name
+			seats, _, err := other.Children(dir)
+			ok(t, err)
+			if len(seats) > 0 {
+				first := slices.MinFunc(seats, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+				ok(t, other.Delete(dir+"/"+first, -1))
+			}
+		}
+		return drivertest.Config{
+			Slow: 100 * time.Millisecond, // a look may be under way as its call ends
+			// As Curator's locks do, below the same path.
+			Stepwise: true,
+			Overwrite: func(name string) {
+				for _, dir := range []string{"/suite", "/suite/" + room, "/suite/" + room + "/" + name} {
+					if _, err := other.Create(dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists { //nolint:errorlint // the client's own
+						t.Fatal(err)
+					}
+				}
+				remove(name)
+				_, err := other.Create("/suite/"+room+"/"+name+"/_c_0123-lock-", []byte("10.0.0.1"), zk.FlagSequence, zk.WorldACL(zk.PermAll))
+				ok(t, err)
+			},
+			Delete: remove,
+			Leftovers: func() []string {
+				names, _, err := other.Children("/suite/" + room)
+				ok(t, err)
+				return names
+			},
+			Names: 1000,
+		}
+	},
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	server := servers.ZooKeeper(t) // for all cases; each has a root of its own
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		s := at(t, server.Addr(), rootOf(t), 20*time.Second)
-		s.Own = func() drivertest.Config {
-			own := servers.ZooKeeper(t)
-			s := at(t, own.Addr(), "/holdfast", longSession)
-			s.Kill, s.Restart = own.Kill, own.Restart
-			return s
-		}
-		return s
-	})
+	service.Run(t, servers.ZooKeeper(t))
 }
 
 func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	server := servers.ZooKeeper(t)
-	drivertest.Run(t, func(t testing.TB) drivertest.Config {
-		return process(t, server.Addr(), rootOf(t), 20*time.Second).Uneven(at(t, server.Addr(), rootOf(t), 20*time.Second))
-	})
-}
-
-func rootOf(t testing.TB) string { return "/" + strings.ReplaceAll(t.Name(), "/", ":") }
-
-// at is a service whose locks are below a root.
-func at(t testing.TB, addr, root string, timeout time.Duration) drivertest.Config {
-	t.Helper()
-	other, _ := connect(t, addr, timeout)
-	first := func(dir string) string {
-		seats, _, err := other.Children(dir)
-		ok(t, err)
-		slices.SortFunc(seats, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
-		if len(seats) == 0 {
-			return ""
-		}
-		return dir + "/" + seats[0]
-	}
-	remove := func(name string) {
-		if path := first(root + "/" + name); path != "" {
-			ok(t, other.Delete(path, -1))
-		}
-	}
-	return drivertest.Config{
-		Driver: func() driver.Driver {
-			conn, session := connect(t, addr, timeout)
-			return zklock.New(conn, session, zklock.WithRoot(root))
-		},
-		Slow:    100 * time.Millisecond, // a look may be under way as its call ends
-		Through: process(t, addr, root, timeout).Through,
-		// As Curator's locks do, below the same path.
-		Stepwise: true,
-		Overwrite: func(name string) {
-			for _, dir := range []string{root, root + "/" + name} {
-				if _, err := other.Create(dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists { //nolint:errorlint // the client's own
-					t.Fatal(err)
-				}
-			}
-			remove(name)
-			_, err := other.Create(root+"/"+name+"/_c_0123-lock-", []byte("10.0.0.1"), zk.FlagSequence, zk.WorldACL(zk.PermAll))
-			ok(t, err)
-		},
-		Delete: remove,
-	}
-}
-
-// process is one of those, over a link of its own.
-func process(t testing.TB, addr, root string, timeout time.Duration) backendtest.Process {
-	t.Helper()
-	return func() (driver.Driver, []*faultproxy.Proxy) {
-		p := faultproxy.New(t, addr)
-		conn, session := connect(t, p.Addr(), timeout)
-		return zklock.New(conn, session, zklock.WithRoot(root)), []*faultproxy.Proxy{p}
-	}
+	service.RunUneven(t, servers.ZooKeeper(t))
 }
 
 // connect returns a client that ends with the test, and its session. There may be several addresses, with commas

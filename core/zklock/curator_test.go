@@ -82,25 +82,3 @@ func TestWhatGoesBetweenALookAndItsWatchIsNotMissed(t *testing.T) {
 		}
 	}
 }
-
-// As etcd's Mutex.Unlock does, see package etcdlock.
-func TestAReleaseThatIsSentAgainEndsNoLaterLease(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	for what, first := range map[string]driver.Claim{"exclusive": {}, "shared": {Limit: driver.Readers}, "limited": {Limit: 2}} {
-		first.Name, first.Token, first.TTL = what, "first", 5*time.Second
-		second := first
-		second.Token = "second"
-		for _, c := range []driver.Claim{first, second} {
-			_, err := s.Wait(t.Context(), c)
-			backendtest.OK(t, err)
-			if c.Token == first.Token {
-				backendtest.OK(t, s.Release(t.Context(), first)) // whose answer is lost
-			}
-		}
-		if err := s.Release(t.Context(), first); !errors.Is(err, driver.ErrNotOwner) {
-			t.Errorf("%s: %v", what, err)
-		}
-		backendtest.OK(t, s.Renew(t.Context(), []driver.Claim{second})[0])
-	}
-}

@@ -72,26 +72,6 @@ func (w *world) seats(t *testing.T, name string) []string {
 	return seats
 }
 
-func TestWhileDisconnectedNothingIsGrantedAndNothingIsLostInHaste(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	x := acquire(t, w.locks, "name", core.WithRenewEvery(200*time.Millisecond))
-	before := w.conn.SessionID()
-	w.cut(t)
-	_, err := w.locks.TryAcquire(t.Context(), "another")
-	is(t, err, core.ErrUnavailable)
-	ok(t, x.Err())
-	_, err = w.other.TryAcquire(t.Context(), "name")
-	is(t, err, core.ErrHeld)
-	w.proxy.Heal()
-	renewed(t, x)
-	if w.conn.SessionID() != before {
-		t.Error("the session is another one")
-	}
-	ok(t, x.Release(t.Context()))
-	ok(t, acquire(t, w.other, "name", core.WithWait(0)).Release(t.Context()))
-}
-
 func TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4*time.Second) // which allows a part of the TTL
@@ -141,25 +121,6 @@ func TestADeletionThatFailsIsTriedAgainUntilItIsDone(t *testing.T) {
 	})
 	if n := left.Load(); n >= 0 {
 		t.Errorf("%d deletions have not failed", n+1)
-	}
-}
-
-func TestACreationThatIsNotAnsweredIsFoundAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	for range 5 {
-		w.proxy.DropReplyTo(creation)
-		broken := time.AfterFunc(100*time.Millisecond, w.proxy.Reset)
-		x, err := w.locks.Acquire(t.Context(), "name", core.WithLabel(creation)) // a new connection may take longer than one attempt
-		broken.Stop()
-		ok(t, err)
-		if seats := w.seats(t, "name"); len(seats) != 1 {
-			t.Errorf("in the queue: %q", seats)
-		}
-		ok(t, x.Release(t.Context()))
-		if seats := w.seats(t, "name"); len(seats) != 0 {
-			t.Errorf("after the release: %q", seats)
-		}
 	}
 }
 

@@ -144,6 +144,7 @@ func TestZnodesAreInTheOrderOfTheirCreation(t *testing.T) {
 	}
 }
 
+// A release wakes only those whom it lets in.
 func TestAWriterWaitsForTheOneBeforeItAndAReaderForTheLastThatIsNone(t *testing.T) {
 	t.Parallel()
 	const r1, r2, w3, r4, w5, r6 = "read-a-0000000001", "read-b-0000000002", "write-c-0000000003",
@@ -157,57 +158,6 @@ func TestAWriterWaitsForTheOneBeforeItAndAReaderForTheLastThatIsNone(t *testing.
 	const foreign = "_c_x-__READ__0000000001"
 	if got := blocker([]string{foreign, r2}, 1); got != foreign {
 		t.Errorf("a reader behind other software waits for %q", got)
-	}
-	if turn(queue, "read-z-0000000009") {
-		t.Error("it is the turn of one who is not in the queue")
-	}
-	for _, c := range []struct {
-		queue          []string
-		reader, writer bool
-		mayOwn         int
-	}{
-		{nil, true, true, 0},
-		{[]string{r1, r2}, true, false, 2},
-		{[]string{r1, r2, w3, r4}, false, false, 2},
-		{[]string{w3, r4}, false, false, 1},
-		{[]string{foreign, r2}, false, false, 1},
-	} {
-		reader, writer := joins(c.queue, driver.Claim{Limit: driver.Readers}), joins(c.queue, driver.Claim{})
-		if n := len(owners(c.queue)); reader != c.reader || writer != c.writer || n != c.mayOwn {
-			t.Errorf("%q: a reader joins: %t, a writer: %t, %d may own the name", c.queue, reader, writer, n)
-		}
-	}
-}
-
-func TestOneOfALimitedNumberWaitsForRoom(t *testing.T) {
-	t.Parallel()
-	const w, r, a3, b2, c3, d3 = "write-w-0000000001", "read-r-0000000002", "limit-3-a-0000000003", "limit-2-b-0000000004",
-		"limit-3-c-0000000005", "limit-3-d-0000000006"
-	for _, c := range []struct {
-		queue  []string
-		owners int
-		joins  bool // another one with a limit of 3
-		fewer  int  // that it is told of
-	}{
-		{nil, 0, true, 0},
-		{[]string{a3, c3}, 2, true, 0},
-		{[]string{a3, c3, d3}, 3, false, 0},
-		{[]string{a3, b2}, 2, false, 2},
-		{[]string{a3, b2, c3}, 2, false, 2},     // the smallest limit counts
-		{[]string{a3, c3, b2, d3}, 2, false, 0}, // who waits for room comes before those behind it
-		{[]string{a3, w}, 1, false, 0},
-		{[]string{w, a3}, 1, false, 0},
-		{[]string{r, a3}, 1, false, 0},
-	} {
-		claim := driver.Claim{Limit: 3}
-		if n, in, told := len(owners(c.queue)), joins(c.queue, claim), fewer(c.queue, claim); n != c.owners || in != c.joins || told != c.fewer {
-			t.Errorf("%q: %d may own the name, another joins: %t, told of %d", c.queue, n, in, told)
-		}
-	}
-	for znode, want := range map[string]int{a3: 3, r: 0, w: 0, "limit--1-a-0000000001": 0, "limit-": 0, "limit-x-1": 0} {
-		if got := limit(znode); got != want {
-			t.Errorf("%s allows %d", znode, got)
-		}
 	}
 }
 

@@ -146,18 +146,6 @@ func tell(t *testing.T, addr, word string) string {
 	return string(answer)
 }
 
-func TestWhatIsMissingOfTheRootIsCreated(t *testing.T) {
-	t.Parallel()
-	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
-	locks := locker(t, zklock.New(conn, session, zklock.WithRoot("/a/b/c")))
-	x := acquire(t, locks, "name")
-	seats, _, err := conn.Children("/a/b/c/name")
-	if err != nil || len(seats) != 1 {
-		t.Errorf("%q, %v", seats, err)
-	}
-	ok(t, x.Release(t.Context()))
-}
-
 func TestTheACLIsThatOfAllNodes(t *testing.T) {
 	t.Parallel()
 	server := servers.ZooKeeper(t)

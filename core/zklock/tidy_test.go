@@ -3,51 +3,15 @@ package zklock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/zklock"
 )
-
-// once uses so many names, each once.
-func once(t *testing.T, locks *core.Locker, prefix string, names int) {
-	t.Helper()
-	var all sync.WaitGroup
-	for worker := range 16 {
-		all.Go(func() {
-			for i := worker; i < names; i += 16 {
-				ok(t, locks.Do(t.Context(), fmt.Sprint(prefix, i), func(context.Context) error { return nil }))
-			}
-		})
-	}
-	all.Wait()
-}
-
-// The server itself deletes empty containers too: at most 10,000 a minute, in the order of their names, once a minute.
-func TestNamesThatWereUsedOnceLeaveNothing(t *testing.T) {
-	t.Parallel()
-	conn, session := connect(t, servers.ZooKeeper(t).Addr(), longSession)
-	left := func() int {
-		names, _, err := conn.Children("/holdfast")
-		ok(t, err)
-		return len(names)
-	}
-	locks, err := core.New(zklock.New(conn, session), core.WithTTL(longTTL))
-	ok(t, err)
-	once(t, locks, "early-", 500)
-	eventually(t, "none of the names is left", func() bool { return left() == 0 })
-	once(t, locks, "late-", 10_000)
-	ok(t, locks.Close(t.Context()))
-	if n := left(); n > 0 {
-		t.Errorf("%d names are left after Close", n)
-	}
-}
 
 func TestAQueueThatIsNotEmptyOrNotOursStays(t *testing.T) {
 	t.Parallel()

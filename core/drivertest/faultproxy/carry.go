@@ -111,9 +111,13 @@ func (l *link) passRequests(server net.Conn, in <-chan chunk) {
 			halfClose(server)
 			return
 		}
-		if !l.countRequest(c.data) {
+		before, passed := l.countRequest(c.data)
+		if !passed {
 			l.abort()
 			return
+		}
+		if before != nil {
+			before()
 		}
 		if _, err := server.Write(c.data); err != nil {
 			l.abort() // the server has gone: so must the client's connection
@@ -186,8 +190,8 @@ func (l *link) blackHoled() bool {
 func (l *link) inDark() bool { return l.p.blackHole || l.begunDark }
 
 // countRequest counts a request that is about to be passed on, and settles what becomes of
-// its reply. It is false if the request is not to be passed on.
-func (l *link) countRequest(request []byte) bool {
+// its reply. Nothing is passed on if it says so, nor before what is to be called.
+func (l *link) countRequest(request []byte) (before func(), passed bool) {
 	p := l.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,5 +207,7 @@ func (l *link) countRequest(request []byte) bool {
 	case l.reply == lossRest:
 		l.reply = lossNone
 	}
-	return l.reply != lossRequest
+	before = p.before[p.requests]
+	delete(p.before, p.requests)
+	return before, l.reply != lossRequest
 }

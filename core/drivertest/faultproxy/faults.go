@@ -52,6 +52,14 @@ func (p *Proxy) lose(n int, fate loss) {
 	p.lost[p.requests+max(n, 1)] = fate
 }
 
+// Before has do called right before the nth request from now is passed on, counted over all connections. The request waits for it,
+// and so do those behind it on its connection.
+func (p *Proxy) Before(n int, do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before[p.requests+max(n, 1)] = do
+}
+
 // Requests is how many requests were passed on, or cut, so far, over all connections.
 func (p *Proxy) Requests() int {
 	p.mu.Lock()
@@ -147,6 +155,7 @@ func (p *Proxy) Heal() {
 	p.BlackHoleNew(false)
 	p.mu.Lock()
 	clear(p.lost)
+	clear(p.before)
 	p.lostTo = nil
 	if p.holds > 0 {
 		p.holds = 0

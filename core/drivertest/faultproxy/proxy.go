@@ -32,10 +32,11 @@ type Proxy struct {
 	blackHole          bool
 	newDark            bool // a black hole for the connections that begin in it
 	holds              int
-	gate               chan struct{} // closed while nothing is held
-	requests           int           // passed on so far
-	lost               map[int]loss  // by the number of their request
-	lostTo             []string      // what the requests contain that are not answered
+	gate               chan struct{}  // closed while nothing is held
+	requests           int            // passed on so far
+	lost               map[int]loss   // by the number of their request
+	before             map[int]func() // likewise
+	lostTo             []string       // what the requests contain that are not answered
 
 	running sync.WaitGroup // every link's goroutines
 }
@@ -50,6 +51,7 @@ func New(tb testing.TB, target string) *Proxy {
 		links:  make(map[*link]struct{}),
 		gate:   make(chan struct{}),
 		lost:   make(map[int]loss),
+		before: make(map[int]func()),
 	}
 	close(p.gate)
 	l, err := port.Listen(tb, port.Proxies)
