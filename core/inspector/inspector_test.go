@@ -77,7 +77,9 @@ func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
 		gone := errors.New("gone")
 		down.Store(&gone)
 		time.Sleep(3 * time.Second)
-		for w.next().Error == "" {
+		v := w.next()
+		for v.Error == "" {
+			v = w.next()
 		}
 	})
 }

@@ -33,7 +33,9 @@ var service = backendtest.Service{
 	},
 }
 
-func prefixOf(room string) string { return fmt.Sprintf("%s%s:", strings.Repeat("p", 49-len(room)), room) }
+func prefixOf(room string) string {
+	return fmt.Sprintf("%s%s:", strings.Repeat("p", 49-len(room)), room)
+}
 
 func TestConformanceOnMemcached(t *testing.T) {
 	t.Parallel()
