@@ -71,7 +71,8 @@ func digestsGo(t *testing.T) string {
 
 var noError = backendtest.OK
 
-// Proxies read a script before they run it. They look for keys that are not KEYS[n].
+// Proxies read a script before they run it, and look for keys that are not KEYS[n]. So it uses none that its call does not declare, which some
+// servers refuse.
 func TestEveryCallInAScriptNamesItsKeysLiterally(t *testing.T) {
 	t.Parallel()
 	var (
