@@ -187,8 +187,8 @@ func lenient(answer func(words []string) string) func(words []string) string {
 
 // hasty are a client's options with which it would repeat a command often, and soon.
 func hasty(addr string) *redis.Options {
-	return &redis.Options{
-		Addr: addr, Protocol: 2, ReadTimeout: 500 * time.Millisecond, DialerRetries: 1,
+	return &redis.Options{ // a pool that is as full of failed dials dials once a second only, and is 10 for a processor by default
+		Addr: addr, Protocol: 2, PoolSize: 100, ReadTimeout: 500 * time.Millisecond, DialerRetries: 1,
 		MaxRetries: 3, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 2 * time.Millisecond,
 	}
 }
