@@ -35,19 +35,6 @@ func newStepped(t *testing.T) *stepped {
 	return s
 }
 
-// waits has a call in line, whose lease comes out of the channel.
-func (s *stepped) waits(t *testing.T) <-chan *core.Lease {
-	t.Helper()
-	got := make(chan *core.Lease, 1)
-	go func() {
-		y, err := s.other.Acquire(t.Context(), "name")
-		check(t, err)
-		got <- y
-	}()
-	s.lineUp(t, 1)
-	return got
-}
-
 // What the server takes for over is over: its clock is one that counts. The holder is told at
 // its next renewal, and stale fences are refused.
 func TestAServerClockThatStepsForwardEndsLeasesAndTheirHoldersHear(t *testing.T) {
@@ -55,7 +42,7 @@ func TestAServerClockThatStepsForwardEndsLeasesAndTheirHoldersHear(t *testing.T)
 	backendtest.Slow(t)
 	s := newStepped(t)
 	x, read := acquire(t, s.locks, "name"), acquire(t, s.locks, "read", core.WithShared())
-	waiting := s.waits(t)
+	waiting := s.waits(t, s.other)
 	s.step(time.Hour)
 	for _, lost := range []*core.Lease{x, read} {
 		<-lost.Context().Done()
@@ -77,7 +64,7 @@ func TestAServerClockThatStepsBackLetsNobodyElseIn(t *testing.T) {
 	s := newStepped(t)
 	x := acquire(t, s.locks, "name")
 	orphan := acquire(t, s.locks, "orphan", core.WithTTL(ttl), core.WithoutRenewal())
-	waiting := s.waits(t)
+	waiting := s.waits(t, s.other)
 	s.step(-time.Hour)
 
 	<-orphan.Context().Done() // by its own clock

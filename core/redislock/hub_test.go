@@ -70,18 +70,27 @@ func TestAReleaseGoesBehindAPingIfItsProcessHasWaited(t *testing.T) {
 	t.Parallel()
 	p, _ := own(t)
 	var pings atomic.Int64 // with another command behind it, in one write
-	locks := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: replace("ping\r\n*", "ping\r\n*", &pings)}))
+	var dials atomic.Int64
+	locks := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials.Add(1)
+		return replace("ping\r\n*", "ping\r\n*", &pings)(ctx, network, addr)
+	}}))
 	ok(t, acquire(t, locks, "name").Release(t.Context()))
 	if n := pings.Load(); n != 0 {
 		t.Errorf("%d releases behind a PING, though nobody has waited", n)
 	}
 	x := acquire(t, p.locker(t), "name")
-	got := next(t, locks, "name")
-	p.lineUp(t, 1)
+	got := p.waits(t, locks)
 	ok(t, x.Release(t.Context()))
-	ok(t, <-got)
-	if n := pings.Load(); n != 1 {
-		t.Errorf("%d releases behind a PING, not the one", n)
+	y, z := <-got, acquire(t, locks, "other")
+	before := dials.Load()
+	ok(t, y.Release(t.Context()))
+	ok(t, z.Release(t.Context()))
+	if n := pings.Load(); n != 2 {
+		t.Errorf("%d releases behind a PING, not both", n)
+	}
+	if n := dials.Load(); n != before { // into a network that does not answer, it would take seconds
+		t.Errorf("%d dials, though single commands have a connection", n-before)
 	}
 }
 

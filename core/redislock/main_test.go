@@ -138,6 +138,19 @@ func (p place) lineUp(t testing.TB, n int64) {
 	eventually(t, "they stand in line", func() bool { return p.inLine(t) == n })
 }
 
+// waits has a call in line for "name", whose lease comes out of the channel.
+func (p place) waits(t testing.TB, locks *core.Locker) <-chan *core.Lease {
+	t.Helper()
+	got := make(chan *core.Lease, 1)
+	go func() {
+		x, err := locks.Acquire(t.Context(), "name")
+		check(t, err)
+		got <- x
+	}()
+	p.lineUp(t, 1)
+	return got
+}
+
 // world is a server of its own, a Locker behind a proxy, and one with a good connection.
 type world struct {
 	place
