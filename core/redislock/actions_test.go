@@ -90,6 +90,7 @@ func actions() []action {
 		all = append(append(all, plainActions(what, kind)...),
 			taking(what+": a name that two hold", func(x *lacker) driver.Claim { x.has(permit); x.has(permit); return x.claim(kind) }),
 			taking(what+": a name with one of its kind", func(x *lacker) driver.Claim { x.has(kind); return x.claim(kind) }),
+			taking(what+": a name with one of its kind, beside one that has died", func(x *lacker) driver.Claim { x.has(reader); x.dies(); return x.claim(kind) }),
 			action{takes: true, queued: true, what: what + ": a free name that another one waits for", begin: func(x *lacker) driver.Claim {
 				x.queue()
 				return x.claim(kind)

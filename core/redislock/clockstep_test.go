@@ -6,46 +6,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
-// stepped is a server whose wall clock can be set, and two processes that use it, the other one behind a proxy.
-type stepped struct {
-	place
-	step         func(ahead time.Duration)
-	proxy        *faultproxy.Proxy
-	locks, other *core.Locker
-}
-
-func newStepped(t *testing.T) *stepped {
+// newStepped is a world whose server's clock can be set.
+func newStepped(t *testing.T) (w *world, step func(ahead time.Duration)) {
 	t.Helper()
 	server, step := servers.RedisWithClock(t)
-	s := &stepped{place: place{server.Addr(), "holdfast:", dial(t, &redis.Options{Addr: server.Addr()})}, step: step, proxy: faultproxy.New(t, server.Addr())}
-	for l, addr := range map[**core.Locker]string{&s.locks: s.addr, &s.other: s.proxy.Addr()} {
+	w = worldOf(t, server)
+	for _, l := range []**core.Locker{&w.locks, &w.other} {
 		// Much shorter than the TTL, so that what ends a lease is not the end of its trust.
-		locks, err := clusterLocker(t, dial(t, &redis.Options{Addr: addr})).With(core.WithRenewEvery(ttl / 10))
+		locks, err := (*l).With(core.WithTTL(clusterTTL), core.WithRenewEvery(ttl/10))
 		ok(t, err)
 		*l = locks
 	}
-	return s
-}
-
-// waits has a call in line, whose lease comes out of the channel.
-func (s *stepped) waits(t *testing.T) <-chan *core.Lease {
-	t.Helper()
-	got := make(chan *core.Lease, 1)
-	go func() {
-		y, err := s.other.Acquire(t.Context(), "name")
-		check(t, err)
-		got <- y
-	}()
-	s.lineUp(t, 1)
-	return got
+	return w, step
 }
 
 // What the server takes for over is over: its clock is one that counts. The holder is told at
@@ -53,10 +30,10 @@ func (s *stepped) waits(t *testing.T) <-chan *core.Lease {
 func TestAServerClockThatStepsForwardEndsLeasesAndTheirHoldersHear(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	s := newStepped(t)
-	x, read := acquire(t, s.locks, "name"), acquire(t, s.locks, "read", core.WithShared())
-	waiting := s.waits(t)
-	s.step(time.Hour)
+	w, step := newStepped(t)
+	x, read := acquire(t, w.other, "name"), acquire(t, w.other, "read", core.WithShared())
+	waiting := w.waits(t, w.locks)
+	step(time.Hour)
 	for _, lost := range []*core.Lease{x, read} {
 		<-lost.Context().Done()
 		if loss, _ := errors.AsType[*core.LostError](lost.Err()); loss == nil || loss.Reason != core.ReasonTaken {
@@ -66,50 +43,50 @@ func TestAServerClockThatStepsForwardEndsLeasesAndTheirHoldersHear(t *testing.T)
 	}
 	y := <-waiting
 	grows(t, y.Fence(), x.Fence())
-	s.step(0) // and back, under the next lease
-	s.staysAndGrows(t, y)
+	step(0) // and back, under the next lease
+	w.staysAndGrows(t, y)
 }
 
 // Nobody's trust grows with what the server keeps for longer.
 func TestAServerClockThatStepsBackLetsNobodyElseIn(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	s := newStepped(t)
-	x := acquire(t, s.locks, "name")
-	orphan := acquire(t, s.locks, "orphan", core.WithTTL(ttl), core.WithoutRenewal())
-	waiting := s.waits(t)
-	s.step(-time.Hour)
+	w, step := newStepped(t)
+	x := acquire(t, w.other, "name")
+	orphan := acquire(t, w.other, "orphan", core.WithTTL(ttl), core.WithoutRenewal())
+	waiting := w.waits(t, w.locks)
+	step(-time.Hour)
 
 	<-orphan.Context().Done() // by its own clock
 	is(t, orphan.Err(), core.ErrLost)
 	for _, name := range []string{"orphan", "name"} { // an hour longer than its TTL
-		_, err := s.other.TryAcquire(t.Context(), name)
+		_, err := w.locks.TryAcquire(t.Context(), name)
 		is(t, err, core.ErrHeld)
 	}
-	if left := s.direct.PTTL(t.Context(), s.key("orphan")).Val(); left < time.Hour/2 {
+	if left := w.direct.PTTL(t.Context(), w.key("orphan")).Val(); left < time.Hour/2 {
 		t.Errorf("the orphan lives for %v", left)
 	}
 	ok(t, x.Release(t.Context()))
 	y := <-waiting // at once: a release is no matter of clocks
 	grows(t, y.Fence(), x.Fence())
-	s.staysAndGrows(t, y)
+	w.staysAndGrows(t, y)
 
-	s.step(0)
-	z := acquire(t, s.other, "orphan", core.WithWait(clusterTTL))
+	step(0)
+	z := acquire(t, w.locks, "orphan", core.WithWait(clusterTTL))
 	grows(t, z.Fence(), orphan.Fence())
 	ok(t, z.Release(t.Context()))
 }
 
 // staysAndGrows has y renewed and released, and looks at the fences that follow.
-func (s *stepped) staysAndGrows(t *testing.T, y *core.Lease) {
+func (w *world) staysAndGrows(t *testing.T, y *core.Lease) {
 	t.Helper()
 	lasts(t, y)
-	_, err := s.locks.TryAcquire(t.Context(), y.Name())
+	_, err := w.other.TryAcquire(t.Context(), y.Name())
 	is(t, err, core.ErrHeld)
 	last := y.Fence()
 	ok(t, y.Release(t.Context()))
 	for range 100 {
-		x := acquire(t, s.locks, y.Name())
+		x := acquire(t, w.other, y.Name())
 		grows(t, x.Fence(), last)
 		last = x.Fence()
 		ok(t, x.Release(t.Context()))
@@ -121,23 +98,23 @@ func (s *stepped) staysAndGrows(t *testing.T, y *core.Lease) {
 func TestADeadWaiterHoldsNobodyUpAfterTheServersClockStepsBack(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	s := newStepped(t)
-	x := acquire(t, s.locks, "name")
+	w, step := newStepped(t)
+	x := acquire(t, w.other, "name")
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		_, err := s.other.Acquire(ctx, "name")
+		_, err := w.locks.Acquire(ctx, "name")
 		gone <- err
 	}()
-	s.lineUp(t, 1)
-	s.proxy.BlackHole(true) // as if its process were killed
-	s.step(-time.Hour)
-	if info := known(t, s.store(t), "name"); len(info.Line) != 1 || info.Line[0].Alive {
+	w.lineUp(t, 1)
+	w.proxy.BlackHole(true) // as if its process were killed
+	step(-time.Hour)
+	if info := known(t, w.store(t), "name"); len(info.Line) != 1 || info.Line[0].Alive {
 		t.Errorf("the line is %+v", info.Line)
 	}
 	ok(t, x.Release(t.Context()))
-	ok(t, acquire(t, s.locks, "name", core.WithWait(clusterTTL)).Release(t.Context()))
+	ok(t, acquire(t, w.other, "name", core.WithWait(clusterTTL)).Release(t.Context()))
 	cancel()
 	is(t, <-gone, core.ErrHeld) // as it was when it was last heard of
-	s.proxy.Heal()
+	w.proxy.Heal()
 }

@@ -68,7 +68,16 @@ func (c *command) whole(ctx context.Context, rdb redis.UniversalClient, r replic
 
 // second sends a command behind a PING, in one round trip. Redis writes first to the client whose first answer came last. With the PING, that is
 // whoever the command tells of its turn, and not we: waking one process delays the other one.
-func second(ctx context.Context, pipe redis.Pipeliner, cmd *redis.Cmd) (any, error) {
+//
+// go-redis keeps a pool of its own for pipelines, which may have to dial first. A release must not wait for that, so it takes a connection as
+// single commands do.
+func second(ctx context.Context, rdb redis.UniversalClient, cmd *redis.Cmd) (any, error) {
+	pipe := rdb.Pipeline()
+	if client, ok := rdb.(*redis.Client); ok {
+		conn := client.Conn()
+		defer func() { _ = conn.Close() }()
+		pipe = conn.Pipeline()
+	}
 	trip := newBatch(pipe)
 	trip.put(ctx, redis.NewCmd(ctx, "ping"))
 	trip.put(ctx, cmd)

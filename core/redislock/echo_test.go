@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/internal/ranked"
@@ -183,39 +181,6 @@ func travellingTogether(t *testing.T, s driver.Driver) {
 			}
 		}
 	})
-}
-
-// The first words of what a server says tell what kind of an error it is, and stay.
-func TestAnErrorWithoutItsSecretsIsOfTheSameKind(t *testing.T) {
-	t.Parallel()
-	server := serve(t, nil)
-	for kind, s := range server.stores(t) {
-		for _, word := range []string{"READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "OOM", "NOPERM", "NOAUTH", "MISCONF", "ERR"} {
-			if word == "TRYAGAIN" && kind == "transactions" {
-				continue // it answers only that others were quicker
-			}
-			ask := func(more func(args []string) string) error {
-				server.says(lenient(func(args []string) string { return "-" + word + " not this" + more(args) + "\r\n" }))
-				for {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second) // they try again until it ends
-					err := acquireWith(ctx, s, theClaim())
-					cancel()
-					if _, answered := errors.AsType[redis.Error](err); answered || driver.Explain(err).Kind != driver.Unknown { // the last time may have been too late for an answer
-						return err
-					}
-				}
-			}
-			err := ask(func(args []string) string { return ": " + oneLine(strings.Join(args, " ")) })
-			plain := ask(func([]string) string { return "" })
-			if !redis.HasErrorPrefix(err, word) && word != "ERR" || leaked(err, secretToken) != "" || !strings.Contains(err.Error(), "not this") {
-				t.Errorf("%s: %s: %v", kind, word, err)
-			}
-			if driver.Explain(err) != driver.Explain(plain) || redis.IsPermissionError(err) != redis.IsPermissionError(plain) ||
-				redis.IsOOMError(err) != redis.IsOOMError(plain) || redis.IsAuthError(err) != redis.IsAuthError(plain) {
-				t.Errorf("%s: %s: judged otherwise than %v: %v", kind, word, plain, err)
-			}
-		}
-	}
 }
 
 // leaked returns a piece of a secret, of six characters or more, that an error shows in any way.

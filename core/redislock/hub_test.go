@@ -27,10 +27,10 @@ func (p place) listening(t testing.TB) int {
 }
 
 // deaf is a client that may not listen on channels, for want of a permission.
-func (p place) deaf(t *testing.T) *redis.Client {
+func (p place) deaf(t *testing.T, by dialer) *redis.Client {
 	t.Helper()
 	p.do(t, "acl", "setuser", "deaf", "on", ">secret", "~*", "+@all", "resetchannels")
-	return dial(t, &redis.Options{Addr: p.addr, Username: "deaf", Password: "secret"})
+	return dial(t, &redis.Options{Addr: p.addr, Username: "deaf", Password: "secret", Dialer: by})
 }
 
 // A subscription is a hint. Who cannot have one stands in line all the same, and does not dial all the time. Once it is
@@ -39,7 +39,7 @@ func TestWhoCannotSubscribeIsServedInItsTurn(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int64
 	for what, deaf := range map[string]func(t *testing.T, p place) *redis.Client{
-		"no permission for channels": func(t *testing.T, p place) *redis.Client { t.Helper(); return p.deaf(t) },
+		"no permission for channels": func(t *testing.T, p place) *redis.Client { t.Helper(); return p.deaf(t, nil) },
 		"a proxy that does not know the command": func(t *testing.T, p place) *redis.Client {
 			t.Helper()
 			return dial(t, &redis.Options{Addr: p.addr, Dialer: replace("$9\r\nsubscribe\r\n", "$9\r\nsubskribe\r\n", &tries)})
@@ -69,84 +69,56 @@ func TestWhoCannotSubscribeIsServedInItsTurn(t *testing.T) {
 func TestAReleaseGoesBehindAPingIfItsProcessHasWaited(t *testing.T) {
 	t.Parallel()
 	p, _ := own(t)
-	locks, never := p.locker(t), p.locker(t)
-	x := acquire(t, never, "name")
-	got := next(t, locks, "name")
-	p.lineUp(t, 1)
+	var pings atomic.Int64 // with another command behind it, in one write
+	var dials atomic.Int64
+	locks := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials.Add(1)
+		return replace("ping\r\n*", "ping\r\n*", &pings)(ctx, network, addr)
+	}}))
+	ok(t, acquire(t, locks, "name").Release(t.Context()))
+	if n := pings.Load(); n != 0 {
+		t.Errorf("%d releases behind a PING, though nobody has waited", n)
+	}
+	x := acquire(t, p.locker(t), "name")
+	got := p.waits(t, locks)
 	ok(t, x.Release(t.Context()))
-	ok(t, <-got)
-	lines := monitored(t, p.addr)
-	for who, want := range map[*core.Locker]string{never: "evalsha, evalsha", locks: "evalsha, ping, evalsha"} {
-		ok(t, acquire(t, who, "free").Release(t.Context()))
-		var sent []string
-		for scripts := 0; scripts < 2; {
-			source, args := monitorLine(t, lines)
-			if strings.HasSuffix(source, " lua") {
-				continue
-			}
-			sent = append(sent, args[0])
-			if args[0] == "evalsha" {
-				scripts++
-			}
-		}
-		if got := strings.Join(sent, ", "); got != want {
-			t.Errorf("sent %s, not %s", got, want)
-		}
+	y, z := <-got, acquire(t, locks, "other")
+	before := dials.Load()
+	ok(t, y.Release(t.Context()))
+	ok(t, z.Release(t.Context()))
+	if n := pings.Load(); n != 2 {
+		t.Errorf("%d releases behind a PING, not both", n)
+	}
+	if n := dials.Load(); n != before { // into a network that does not answer, it would take seconds
+		t.Errorf("%d dials, though single commands have a connection", n-before)
 	}
 }
 
-func TestASubscriptionThatFailsIsNotDialledAllTheTime(t *testing.T) {
-	t.Parallel()
-	p := part(t)
-	for what, other := range map[string]string{"a proxy that hangs up": hangUp, "a server that does not know the command": "subskribe"} {
-		var tries atomic.Int64
-		name := strings.ReplaceAll(what, " ", "-")
-		locks := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: replace("subscribe", other, &tries)}))
-		held := acquire(t, locker(t, p.direct), name)
-		began := time.Now()
-		got := next(t, locks, name, core.WithWait(2*ttl))
-		eventually(t, "it tries again", func() bool { return tries.Load() >= 3 })
-		if took := time.Since(began); took < 250*time.Millisecond { // 100 ms apart, and further each time
-			t.Errorf("%s: tried %d times in %s", what, tries.Load(), took)
-		}
-		ok(t, held.Release(t.Context()))
-		if err := <-got; err != nil { // it may be too late
-			is(t, err, core.ErrHeld)
-		}
-	}
-}
-
-func TestWhoMaySubscribeAgainIsTold(t *testing.T) {
+// While it fails, it is not dialled all the time. Where one breaks, go-redis would dial by itself, besides us, while those who listen believe
+// that they hear.
+func TestASubscriptionThatFailsOrBreaksIsReplacedByOne(t *testing.T) {
 	t.Parallel()
 	p, _ := own(t)
-	locks, other := locker(t, p.deaf(t)), p.locker(t)
-	x := acquire(t, other, "name")
-	got := next(t, locks, "name")
-	p.lineUp(t, 1)
+	var tries atomic.Int64
+	rdb := p.deaf(t, replace("subscribe", "subscribe", &tries))
+	x := acquire(t, p.locker(t), "name")
+	began := time.Now()
+	got := next(t, locker(t, rdb), "name")
+	eventually(t, "it tries again", func() bool { return tries.Load() >= 3 })
+	if took := time.Since(began); took < 250*time.Millisecond { // 100 ms apart, and further each time
+		t.Errorf("tried %d times in %s", tries.Load(), took)
+	}
 	if n := p.listening(t); n != 0 {
 		t.Errorf("%d channels", n)
 	}
 	p.do(t, "acl", "setuser", "deaf", "allchannels")
 	eventually(t, "it listens", func() bool { return p.listening(t) == 1 })
-	ok(t, x.Release(t.Context()))
-	ok(t, <-got)
-}
-
-// go-redis would dial by itself, besides us, while those who listen believe that they hear.
-func TestASubscriptionThatBreaksIsReplacedByOneOther(t *testing.T) {
-	t.Parallel()
-	p, _ := own(t)
-	var tries atomic.Int64
-	locks, other := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: replace("subscribe", "subscribe", &tries)})), p.locker(t)
-	x := acquire(t, other, "name")
-	got := next(t, locks, "name")
-	for n := int64(1); n < 4; n++ {
-		eventually(t, "it listens", func() bool { return p.listening(t) == 1 })
-		if tries.Load() != n {
-			t.Errorf("subscribed %d times; it broke %d times", tries.Load(), n-1)
-		}
-		p.do(t, "client", "kill", "type", "pubsub")
-		eventually(t, "it has noticed", func() bool { return tries.Load() > n })
+	n := tries.Load()
+	p.do(t, "client", "kill", "type", "pubsub")
+	eventually(t, "it has noticed", func() bool { return tries.Load() > n })
+	eventually(t, "it listens again", func() bool { return p.listening(t) == 1 })
+	if more := tries.Load() - n; more != 1 {
+		t.Errorf("subscribed %d times after one break", more)
 	}
 	ok(t, x.Release(t.Context()))
 	ok(t, <-got)

@@ -99,7 +99,12 @@ func part(t testing.TB) place {
 func own(t testing.TB, args ...string) (place, *servers.Server) {
 	t.Helper()
 	server := servers.Redis(t, args...)
-	return place{server.Addr(), "holdfast:", dial(t, &redis.Options{Addr: server.Addr()})}, server
+	return placeAt(t, server), server
+}
+
+func placeAt(t testing.TB, server *servers.Server) place {
+	t.Helper()
+	return place{server.Addr(), "holdfast:", dial(t, &redis.Options{Addr: server.Addr()})}
 }
 
 func (p place) key(name string) string        { return p.prefix + name }
@@ -138,6 +143,19 @@ func (p place) lineUp(t testing.TB, n int64) {
 	eventually(t, "they stand in line", func() bool { return p.inLine(t) == n })
 }
 
+// waits has a call in line for "name", whose lease comes out of the channel.
+func (p place) waits(t testing.TB, locks *core.Locker) <-chan *core.Lease {
+	t.Helper()
+	got := make(chan *core.Lease, 1)
+	go func() {
+		x, err := locks.Acquire(t.Context(), "name")
+		check(t, err)
+		got <- x
+	}()
+	p.lineUp(t, 1)
+	return got
+}
+
 // world is a server of its own, a Locker behind a proxy, and one with a good connection.
 type world struct {
 	place
@@ -149,9 +167,12 @@ type world struct {
 
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	w := &world{}
-	w.place, w.server = own(t, args...)
-	w.proxy = faultproxy.New(t, w.addr)
+	return worldOf(t, servers.Redis(t, args...))
+}
+
+func worldOf(t *testing.T, server *servers.Server) *world {
+	t.Helper()
+	w := &world{place: placeAt(t, server), server: server, proxy: faultproxy.New(t, server.Addr())}
 	w.through = dial(t, &redis.Options{Addr: w.proxy.Addr()})
 	w.locks, w.other = locker(t, w.through), locker(t, w.direct)
 	return w

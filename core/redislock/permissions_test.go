@@ -2,10 +2,7 @@ package redislock_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,30 +68,6 @@ func TestTheDocsGiveThePermissionsThatAreTested(t *testing.T) {
 		if !strings.Contains(string(docs), "\n"+line+"\n") {
 			t.Errorf("docs/backends/redis.md does not say:\n%s", line)
 		}
-	}
-}
-
-// The list in the docs is neither too short nor too long.
-func TestTheLeastPermissionsAreThoseThatScriptsNeed(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("scripts/*.lua")
-	ok(t, err)
-	granted := map[string]bool{"spublish": true} // withSlots
-	for _, word := range minimalACL {
-		if name, plus := strings.CutPrefix(word.(string), "+"); plus {
-			granted[name] = true
-		}
-	}
-	needed := map[string]bool{"evalsha": true, "eval": true, "subscribe": true, "unsubscribe": true, "hello": true, "ping": true}
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		ok(t, err)
-		for _, call := range regexp.MustCompile(`redis\.p?call\('(\w+)'`).FindAllStringSubmatch(string(source), -1) {
-			needed[strings.ToLower(call[1])] = true
-		}
-	}
-	if !maps.Equal(needed, granted) {
-		t.Errorf("needed %v\ngranted %v", slices.Sorted(maps.Keys(needed)), slices.Sorted(maps.Keys(granted)))
 	}
 }
 

@@ -77,7 +77,7 @@ func (e tooFew) Error() string { return string(e) }
 // answer, the reply comes together with an error.
 func (r replicas) send(ctx context.Context, rdb redis.UniversalClient, c *command, cmd *redis.Cmd) (any, error) {
 	if c.second {
-		return second(ctx, rdb.Pipeline(), cmd)
+		return second(ctx, rdb, cmd)
 	}
 	if r.n == 0 || !c.lasting {
 		_ = rdb.Process(ctx, private{once: once{cmd}}) // the next line has the same error

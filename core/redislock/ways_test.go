@@ -165,25 +165,6 @@ func TestAFailoverBehindOneEndpointIsFollowed(t *testing.T) {
 	}
 }
 
-func TestAPasswordThatChangesCostsNoLease(t *testing.T) {
-	t.Parallel()
-	p, _ := own(t, "--user", "locks", "on", ">first", "~*", "&*", "+@all")
-	var password atomic.Pointer[string]
-	set := func(to string) { password.Store(&to) }
-	set("first")
-	o := &redis.Options{Addr: p.addr, CredentialsProvider: func() (user, secret string) { return "locks", *password.Load() }}
-	locks, other := clusterLocker(t, dial(t, o)), clusterLocker(t, dial(t, o))
-	x := acquire(t, locks, "held", core.WithRenewEvery(ttl/10))
-	for _, to := range []string{"second", "third"} {
-		p.do(t, "acl", "setuser", "locks", "resetpass", ">"+to)
-		set(to)
-		ok(t, p.direct.ClientKillByFilter(t.Context(), "user", "locks").Err()) // the subscriptions, too
-		renewed(t, x)
-		handsOver(t, locks, other)
-	}
-	ok(t, x.Release(t.Context()))
-}
-
 // A Cluster's nodes are asked for each other's addresses, which have to be those for TLS.
 func TestLocksWorkOverTLSWithThoseWhoProveWhoTheyAre(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/internal/ranked"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redislock"
 	"github.com/holdfast-go/holdfast/core/redlock"
@@ -57,48 +55,6 @@ func TestConformanceInMemory(t *testing.T) {
 	}
 }
 
-// jittery is a node whose requests and answers take any time up to 4 ms, a few of them ten times as long: one packet was lost. So they
-// overtake each other.
-type jittery struct{ *memlock.Store }
-
-func (jittery) lag() {
-	d := rand.N(4 * time.Millisecond)
-	if rand.N(5) == 0 {
-		d *= 10
-	}
-	time.Sleep(d)
-}
-
-func (j jittery) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
-	defer j.lag()
-	j.lag()
-	return j.Store.AcquireRanked(context.WithoutCancel(ctx), c)
-}
-
-func (j jittery) Rank(ctx context.Context, name string) (uint64, error) {
-	defer j.lag()
-	j.lag()
-	return j.Store.Rank(context.WithoutCancel(ctx), name)
-}
-
-func (j jittery) Renew(ctx context.Context, claims []driver.Claim) []error {
-	defer j.lag()
-	j.lag()
-	return j.Store.Renew(context.WithoutCancel(ctx), claims)
-}
-
-func (j jittery) Release(ctx context.Context, c driver.Claim) error {
-	defer j.lag()
-	j.lag()
-	return j.Store.Release(context.WithoutCancel(ctx), c)
-}
-
-func (j jittery) WaitRanked(ctx context.Context, c ranked.Claim) error {
-	defer j.lag()
-	j.lag()
-	return j.Store.WaitRanked(ctx, c)
-}
-
 // Requests, answers and messages of every node are late, each for itself. An entry whose attempt comes before a quorum has heard of the
 // release may be overtaken, as doc.go says.
 func TestConformanceOverJitterInMemory(t *testing.T) {
@@ -111,8 +67,12 @@ func TestConformanceOverJitterInMemory(t *testing.T) {
 		return drivertest.Config{
 			Driver: func() driver.Driver {
 				late := make([]driver.Driver, len(nodes))
-				for i, node := range nodes {
-					late[i] = jittery{node.(*memlock.Store)}
+				for i, n := range nodes {
+					s := n.(*memlock.Store)
+					late[i] = struct {
+						*node
+						inspect.Inspector // the suite looks at the queues
+					}{jittery(s), s}
 				}
 				return redlock.New(late)
 			},
@@ -132,7 +92,7 @@ func TestALateCommandWithAShorterTTLCutsNothingShort(t *testing.T) {
 			nodes, kept := memory(5), 0
 			late := make([]driver.Driver, len(nodes))
 			for i, node := range nodes {
-				late[i] = jittery{node.(*memlock.Store)}
+				late[i] = jittery(node.(*memlock.Store))
 			}
 			d := redlock.New(late, redlock.WithFence())
 			const tries = 1000
