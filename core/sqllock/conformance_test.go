@@ -40,7 +40,7 @@ func TestConformanceOnPostgres(t *testing.T) {
 
 func TestConformanceOnMariaDB(t *testing.T) {
 	t.Parallel()
-	srv := servers.MariaDB(t)
+	srv := servers.MariaDB(t, "--max-connections=400")
 	own := func(t testing.TB) backendtest.Server { return servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=2") }
 	t.Run("defaults", func(t *testing.T) {
 		t.Parallel()
