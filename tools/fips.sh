@@ -27,7 +27,8 @@ fips core/etcdlock -run "^TestConformance\$/($cases)" .
 fips core/natslock -run "^TestConformance\$/($cases)" .
 fips core/memcachedlock -run "^TestConformanceOnMemcached\$/($cases)" .
 fips core/zklock -run "^TestConformance\$/($cases)" .
-fips core/sqllock -run "^TestConformanceOn(Postgres|MariaDB|SQLite)\$/($cases)" .
+fips core/sqllock -run "^TestConformanceOn(Postgres|MariaDB)\$/^defaults\$/($cases)" .
+fips core/sqllock -run "^TestConformanceOnSQLite\$/($cases)" .
 fips core/cmd/holdfast -run '^$' ./...
 fips grpcmw ./...
 fips grpcmw/connectmw ./...

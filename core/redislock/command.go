@@ -69,8 +69,8 @@ func (c *command) whole(ctx context.Context, rdb redis.UniversalClient, r replic
 // second sends a command behind a PING, in one round trip. Redis writes first to the client whose first answer came last. With the PING, that is
 // whoever the command tells of its turn, and not we: waking one process delays the other one.
 //
-// go-redis keeps a pool of its own for pipelines, which may have to dial first. A release must not wait for that, so it takes a connection as
-// single commands do.
+// From 9.23 on, go-redis keeps a pool of its own for pipelines, which may have to dial first. A release must not wait for that, so it
+// takes a connection as single commands do.
 func second(ctx context.Context, rdb redis.UniversalClient, cmd *redis.Cmd) (any, error) {
 	pipe := rdb.Pipeline()
 	if client, ok := rdb.(*redis.Client); ok {

@@ -222,8 +222,8 @@ func (x *lacker) owners() []string {
 	case !strings.HasPrefix(value, "+") && !strings.HasPrefix(value, "*"):
 		return []string{value[:22]}
 	}
-	living := &redis.ZRangeBy{Min: fmt.Sprint(time.Now().UnixMilli()), Max: "+inf"}
-	members := x.direct.ZRangeByScore(x.Context(), x.side(x.name, "holders"), living).Val()
+	living := redis.ZRangeArgs{Key: x.side(x.name, "holders"), Start: time.Now().UnixMilli(), Stop: "+inf", ByScore: true}
+	members := x.direct.ZRangeArgs(x.Context(), living).Val()
 	for i, member := range members {
 		members[i] = member[1:23]
 	}
