@@ -185,7 +185,7 @@ func TestALeaseThatIsEnteredAgainIsNoSecondOne(t *testing.T) {
 	})
 }
 
-// leaver is a lock service whose caller goes while it answers.
+// leaver is a lock service whose caller goes before it answers.
 type leaver struct {
 	*memlock.Store
 	leave context.CancelFunc
@@ -194,6 +194,7 @@ type leaver struct {
 func (l leaver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	g, err := l.Store.Acquire(ctx, c)
 	l.leave()
+	time.Sleep(time.Millisecond) // in virtual time: he has gone
 	return g, err
 }
 
