@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -185,6 +186,10 @@ func TestACallRunsOnItsCallersGoroutineWhileTheBackendIsQuick(t *testing.T) {
 			apart.Store(strings.Contains(string(debug.Stack()), "(*Group).Go"))
 			return nil
 		})
+		heals := func() {
+			synctest.Wait() // what cleans up has begun, and is not answered quickly
+			hole.Store(false)
+		}
 		spawned := func(want bool, what string) {
 			b.Helper()
 			x := b.acquire(b.locks, "name")
@@ -208,7 +213,7 @@ func TestACallRunsOnItsCallersGoroutineWhileTheBackendIsQuick(t *testing.T) {
 		hole.Store(true)
 		cancelled(250 * time.Millisecond) // the first one that is not answered
 		cancelled(50 * time.Millisecond)
-		hole.Store(false)
+		heals()
 		spawned(true, "after silence")
 
 		spawned(false, "after a quick answer")
@@ -216,7 +221,7 @@ func TestACallRunsOnItsCallersGoroutineWhileTheBackendIsQuick(t *testing.T) {
 		b.took(100*time.Millisecond, 0, func() {
 			b.is(second(b.locks.TryAcquire(b.in(100*time.Millisecond), "name")), context.DeadlineExceeded)
 		})
-		hole.Store(false)
+		heals()
 		spawned(true, "after silence")
 
 		spawned(false, "after a quick answer")
@@ -224,7 +229,7 @@ func TestACallRunsOnItsCallersGoroutineWhileTheBackendIsQuick(t *testing.T) {
 		b.took(100*time.Millisecond, 40*time.Millisecond, func() {
 			b.is(x.Release(b.in(100*time.Millisecond)), core.ErrUnavailable)
 		})
-		hole.Store(false)
+		heals()
 		b.ok(b.locks.Close(b.Context())) // the release goes on without its caller
 		b.ok(b.acquire(b.other(), "held").Release(b.Context()))
 	})
