@@ -223,6 +223,21 @@ func TestDrainRefusesAnAcquireAllThatHasSomeOfItsNamesOnly(t *testing.T) {
 	})
 }
 
+func TestCloseEndsADrain(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		drained := b.begin(func() error { return b.locks.Drain(b.Context()) })
+		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
+		if len(drained) == 0 {
+			b.Error("Drain goes on after Close")
+		}
+		b.ok(x.Release(b.Context()))
+		b.ok(<-closed)
+		b.is(<-drained, core.ErrClosed)
+	})
+}
+
 func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
