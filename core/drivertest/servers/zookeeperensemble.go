@@ -51,7 +51,7 @@ func awaitPort(port int) error {
 // followers, and one for elections.
 func peersOf(i int, ports []int, link func(from, to int, addr string) string) string {
 	var lines strings.Builder
-	lines.WriteString("initLimit=50\nsyncLimit=5\n")
+	lines.WriteString("initLimit=20\nsyncLimit=5\n")
 	for j := range clusterOf {
 		var at [2]string
 		for k, port := range ports[2*j : 2*j+2] {
