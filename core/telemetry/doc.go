@@ -28,7 +28,7 @@
 // [WithSpans] adds two spans to the trace of a caller. "acquire order:{id}" lasts from the call to
 // its end, and "hold order:{id}" from the grant to the release or the loss. Both are children of the
 // span in the context with which the caller asked for the lease. The context that the work gets, from
-// Do, AcquireAll, [core.Lease.Context] or a door, has the hold's span. So spans that the work starts under it are
+// Do, AcquireAll, [core.Lease.Context] or an adapter, has the hold's span. So spans that the work starts under it are
 // children of the hold. To begin the hold's span takes about a microsecond on the caller's goroutine; everything
 // else is done from core's events, apart from it.
 //

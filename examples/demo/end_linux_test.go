@@ -18,7 +18,7 @@ func TestADemoThatEndsEarlyLeavesNothing(t *testing.T) {
 		begins    string
 		processes int
 	}{
-		"while all doors are open":  {"2  With", 5}, // the demo, a store and three doors
+		"while all servers are up":  {"2  With", 5}, // the demo, a store and three servers
 		"while a process is frozen": {"SIGSTOP", 3}, // the demo, a store and the holder
 	} {
 		t.Run("interrupted "+part, func(t *testing.T) {

@@ -13,7 +13,7 @@
 // with it, and the frozen process could do no harm.
 //
 // The files, in the order of the story: store.go is the order book, shop.go what happens to
-// an order, doors.go the three doors with their locks, traffic.go the clients, round.go a
+// an order, servers.go the three servers with their locks, traffic.go the clients, round.go a
 // whole round, freeze.go and holder.go the frozen process, ui.go the page. How the demo starts itself in all
 // these roles is in process.go.
 package main

@@ -65,7 +65,7 @@ func (r role) serve(ctx context.Context) error {
 	case "store":
 		return serveStore(ctx, r)
 	case "echo", "grpc", "asynq":
-		return serveDoor(ctx, r)
+		return serve(ctx, r)
 	case "holder":
 		return hold(ctx, r)
 	default:

@@ -18,7 +18,7 @@ func (s *screen) intro(svc *service) {
 // act is the title of a part.
 func (s *screen) act(title string) { s.printf("\n%s\n", s.bold(title)) }
 
-// locks shows what doors.go adds.
+// locks shows what servers.go adds.
 func (s *screen) locks() {
 	s.printf("   Echo   POST /orders/:id/pay      %s\n", s.bold(`"order:{id|int}"`))
 	s.printf("   gRPC   /shop.v1.Orders/Refund    %s\n", s.bold(`"order:{order.id}"`))

@@ -12,7 +12,7 @@ const (
 	held = "held"
 )
 
-// round is one run of all the traffic, with an order book and doors of its own.
+// round is one run of all the traffic, with an order book and servers of its own.
 type round struct {
 	name    string
 	guarded bool
@@ -31,25 +31,25 @@ func (r round) run(ctx context.Context, out *screen, s *service) (*result, error
 	}
 	defer store.close()
 	res := &result{
-		http:  traffic{door: "HTTP", total: calls},
-		rpc:   traffic{door: "gRPC", total: calls},
-		tasks: traffic{door: "asynq", total: calls + orders*ships},
+		http:  traffic{server: "HTTP", total: calls},
+		rpc:   traffic{server: "gRPC", total: calls},
+		tasks: traffic{server: "asynq", total: calls + orders*ships},
 	}
 	queue := s.queue(r.name)
 	if err := res.tasks.enqueue(ctx, s, queue); err != nil {
 		return nil, err
 	}
-	doors, err := r.open(ctx, fail, s, store)
+	running, err := r.open(ctx, fail, s, store)
 	if err != nil {
 		return nil, err
 	}
-	defer doors.close()
+	defer running.close()
 
 	began := time.Now()
 	stop := out.watch(func() string { return out.progress(res, res.lostSoFar(ctx, store.book), time.Since(began)) })
 	err = together(ctx,
-		func(ctx context.Context) error { return res.http.pay(ctx, doors.addresses["echo"]) },
-		func(ctx context.Context) error { return res.rpc.refund(ctx, doors.addresses["grpc"]) },
+		func(ctx context.Context) error { return res.http.pay(ctx, running.addresses["echo"]) },
+		func(ctx context.Context) error { return res.rpc.refund(ctx, running.addresses["grpc"]) },
 		func(ctx context.Context) error { return res.tasks.await(ctx, s, queue) })
 	stop()
 	if err != nil {
@@ -63,14 +63,14 @@ func (r round) run(ctx context.Context, out *screen, s *service) (*result, error
 	return res, nil
 }
 
-// doors are the processes of the three doors.
-type doors struct {
+// serving is the processes of the three servers.
+type serving struct {
 	processes []*process
 	addresses map[string]string
 }
 
-func (r round) open(ctx context.Context, fail context.CancelCauseFunc, s *service, store *store) (_ *doors, err error) {
-	d := &doors{addresses: make(map[string]string)}
+func (r round) open(ctx context.Context, fail context.CancelCauseFunc, s *service, store *store) (_ *serving, err error) {
+	d := &serving{addresses: make(map[string]string)}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -92,7 +92,7 @@ func (r round) open(ctx context.Context, fail context.CancelCauseFunc, s *servic
 	return d, nil
 }
 
-func (d *doors) close() {
+func (d *serving) close() {
 	for _, p := range d.processes {
 		p.end()
 	}
@@ -117,7 +117,7 @@ func (r *result) lostSoFar(ctx context.Context, book *book) int {
 	return max(0, http-paid) + max(0, rpc-refunded)
 }
 
-// kept is how many changes the book has kept, for each door.
+// kept is how many changes the book has kept, for each server.
 func kept(rows []Row) (paid, refunded, bonus int) {
 	for _, row := range rows {
 		paid += row.Paid

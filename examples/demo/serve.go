@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// serveDoor is the process of one door. It has a Locker of its own: all that the doors
+// serve is the process of one server. It has a Locker of its own: all that the servers
 // share is the lock service.
-func serveDoor(ctx context.Context, r role) error {
+func serve(ctx context.Context, r role) error {
 	book, err := openBook(ctx, r.Store)
 	if err != nil {
 		return err

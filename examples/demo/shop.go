@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-// shop is what happens to an order, whichever door it comes through. There is no lock in
-// here: without a door that holds one, two changes of one order can overlap.
+// shop is what happens to an order, whichever server it comes through. There is no lock in
+// here: where the server holds none, two changes of one order can overlap.
 type shop struct {
 	book *book
 	slow bool // for who watches: a second or so, not milliseconds

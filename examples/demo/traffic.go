@@ -20,16 +20,16 @@ import (
 
 const (
 	orders  = 5
-	calls   = 400 // of each door, spread evenly over the orders
-	clients = 100 // of each door, at the same time
+	calls   = 400 // of each server, spread evenly over the orders
+	clients = 100 // of each server, at the same time
 	ships   = 8   // tasks to ship an order, for each of them: one is enough
 )
 
-// traffic is what comes to one door.
+// traffic is what comes to one server.
 type traffic struct {
-	door  string
-	total int
-	done  atomic.Int64 // confirmed to the client
+	server string
+	total  int
+	done   atomic.Int64 // confirmed to the client
 }
 
 // each runs call for total numbers, with so many clients at once, until one of them fails.
@@ -38,7 +38,7 @@ func (t *traffic) each(ctx context.Context, call func(ctx context.Context, i int
 	client := func(ctx context.Context) error {
 		for i := next.Add(1) - 1; i < int64(t.total); i = next.Add(1) - 1 {
 			if err := call(ctx, i); err != nil {
-				return fmt.Errorf("%s: %w", t.door, err)
+				return fmt.Errorf("%s: %w", t.server, err)
 			}
 		}
 		return nil
@@ -129,7 +129,7 @@ func (t *traffic) await(ctx context.Context, s *service, queue string) error {
 			return err
 		}
 		if info.FailedTotal > 0 {
-			return fmt.Errorf("%s: %d tasks have failed", t.door, info.FailedTotal)
+			return fmt.Errorf("%s: %d tasks have failed", t.server, info.FailedTotal)
 		}
 		t.done.Store(int64(info.ProcessedTotal))
 		if info.ProcessedTotal >= t.total {

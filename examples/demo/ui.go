@@ -22,11 +22,11 @@ import (
 // The traffic behind the page: slow enough to be watched.
 const (
 	uiOrders  = 8
-	uiClients = 12 // of the HTTP and of the gRPC door, each
+	uiClients = 12 // of the HTTP and of the gRPC server, each
 	uiAddress = "127.0.0.1:8420"
 )
 
-// watchable serves the page of package inspector while the three doors work, until ctx ends.
+// watchable serves the page of package inspector while the three servers work, until ctx ends.
 func watchable(ctx context.Context, out *screen, address string) error {
 	service, err := newService(ctx, address)
 	if err != nil {
@@ -44,11 +44,11 @@ func watchable(ctx context.Context, out *screen, address string) error {
 		return err
 	}
 	defer store.close()
-	doors, err := round{name: held, guarded: true, slow: true}.open(ctx, fail, service, store)
+	running, err := round{name: held, guarded: true, slow: true}.open(ctx, fail, service, store)
 	if err != nil {
 		return err
 	}
-	defer doors.close()
+	defer running.close()
 	lis, err := listenUI(ctx)
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func watchable(ctx context.Context, out *screen, address string) error {
 		service, out.bold("http://"+lis.Addr().String()+"/"))
 	return together(ctx,
 		func(ctx context.Context) error { return servePage(ctx, lis, service) },
-		func(ctx context.Context) error { return payForEver(ctx, doors.addresses["echo"]) },
-		func(ctx context.Context) error { return refundForEver(ctx, doors.addresses["grpc"]) },
+		func(ctx context.Context) error { return payForEver(ctx, running.addresses["echo"]) },
+		func(ctx context.Context) error { return refundForEver(ctx, running.addresses["grpc"]) },
 		func(ctx context.Context) error { return enqueueForEver(ctx, service) })
 }
 
@@ -93,7 +93,7 @@ func everybody(*http.Request, inspector.Action) (who string, err error) {
 	return "a guest of the demo", nil
 }
 
-// forEver has clients call again and again. What fails is no matter here: the doors may be ending, and a
+// forEver has clients call again and again. What fails is no matter here: the servers may be ending, and a
 // lock may have been taken away.
 func forEver(ctx context.Context, call func(ctx context.Context, id int64) error) error {
 	client := func(ctx context.Context) error {

@@ -19,12 +19,12 @@ import (
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
-// patience is how long a request waits for its turn. Without core.WithWait the HTTP door
-// answers 409 at once, the gRPC door ABORTED, and a task comes back in 5 s: right for most
+// patience is how long a request waits for its turn. Without core.WithWait the HTTP server
+// answers 409 at once, the gRPC server ABORTED, and a task comes back in 5 s: right for most
 // services, but slow to watch.
 const patience = time.Minute
 
-// The three doors. Without locks they serve as well, and nobody waits.
+// The three servers. Without locks they serve as well, and nobody waits.
 
 // echoDoor serves POST /orders/{id}/pay.
 func echoDoor(s shop, locks *core.Locker) http.Handler {
