@@ -48,7 +48,7 @@ func (x *Lease) Complete(ctx context.Context) error {
 	if x.none() {
 		return errNoLease
 	}
-	if !x.dedups() {
+	if x.cfg.Dedup == 0 {
 		return errors.Join(raise(x.end(ctx, false)), invalidf("Complete of %q: the lease has no WithDedup", x.want.Name))
 	}
 	return raise(x.end(ctx, true))
@@ -62,7 +62,7 @@ func (x *Lease) Finish(ctx context.Context, workErr error) error {
 	if x.none() {
 		return errors.Join(workErr, errNoLease)
 	}
-	return joinLoss(workErr, raise(x.end(context.WithoutCancel(ctx), workErr == nil && x.dedups())))
+	return joinLoss(workErr, raise(x.end(context.WithoutCancel(ctx), workErr == nil && x.cfg.Dedup > 0)))
 }
 
 // joinLoss is the result of work that returned workErr, and whose lease ended with err.
@@ -79,8 +79,6 @@ func joinLoss(workErr, err error) error {
 	}
 	return errors.Join(workErr, lost)
 }
-
-func (x *Lease) dedups() bool { return x.cfg.Dedup > 0 && x.root() == x }
 
 // end ends the lease. If nobody of this process takes the next turn, the last lease of a root to end releases the name.
 func (x *Lease) end(ctx context.Context, mark bool) error {

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -22,15 +21,10 @@ func (a *acquisition) Gone() error {
 		return ErrClosed
 	case r.accept.Err() != nil && !a.begun():
 		return ErrDraining
-	case a.ctx.Err() != nil:
-		return errLeft
 	default:
-		return nil
+		return a.ctx.Err()
 	}
 }
-
-// errLeft is the end of the caller's context, inside: a driver's own error can look like that.
-var errLeft = errors.New("the caller has left")
 
 // Until implements contend.Guest: once the Locker drains, the end of the lease whose work the call belongs to.
 func (a *acquisition) Until() <-chan struct{} {

@@ -108,7 +108,7 @@ func (s *LeaseSet) Complete(ctx context.Context) error {
 	if s.none() {
 		return errNoLease
 	}
-	if !s.leases[0].dedups() {
+	if s.leases[0].cfg.Dedup == 0 {
 		return errors.Join(raise(s.end(ctx, false)), invalidf("Complete of %q: the leases have no WithDedup", s.Names()))
 	}
 	return raise(s.end(ctx, true))
@@ -119,7 +119,7 @@ func (s *LeaseSet) Finish(ctx context.Context, workErr error) error {
 	if s.none() {
 		return errors.Join(workErr, errNoLease)
 	}
-	err := s.end(context.WithoutCancel(ctx), workErr == nil && s.leases[0].dedups())
+	err := s.end(context.WithoutCancel(ctx), workErr == nil && s.leases[0].cfg.Dedup > 0)
 	return joinLoss(workErr, raise(err))
 }
 

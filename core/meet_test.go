@@ -230,6 +230,22 @@ func TestNoMarkerIsLeftForASetOfWhichANameIsHandedOff(t *testing.T) {
 			b.ok(s.Finish(b.Context(), nil))
 			b.is(b.locks.DoAll(b.Context(), pair, noWork, dedup), core.ErrDuplicate)
 			time.Sleep(time.Hour)
+			s = b.set(b.locks.AcquireAll(b.Context(), pair)) // nobody has to know whether this work was finished
+			b.detach(s.Lease(name))
+			b.ok(s.Release(b.Context()))
+			time.Sleep(keep)
 		}
+	})
+}
+
+// The work of the set is finished, and not that of the lease that it has re-entered.
+func TestASetLeavesNoMarkerOfALeaseThatItReenters(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		dedup := core.WithDedup(time.Hour)
+		x := b.acquire(b.locks, "a", dedup)
+		b.ok(b.set(b.locks.AcquireAll(x.Context(), pair)).Finish(b.Context(), nil))
+		b.ok(x.Release(b.Context()))
+		b.gets(b.locks.TryAcquire(b.Context(), "a", dedup))
 	})
 }

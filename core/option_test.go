@@ -136,6 +136,7 @@ func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 		} {
 			b.says(err, core.ErrInvalid, want)
 		}
+		b.gets(locks.TryAcquire(b.Context(), "name", core.WithLimit(1))) // which is exclusive
 	})
 }
 

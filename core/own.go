@@ -105,7 +105,7 @@ func (o own) waiting(r *engine, lines []queue.Seen[contend.Waiting, *hold.Hold])
 func (o own) lease(h *hold.Hold) {
 	x := leaseUnder(h)
 	x.mu.Lock()
-	over := !x.open() || x.loss != nil && x.loss.Reason != ReasonMaxHold
+	over := !x.open()
 	x.mu.Unlock()
 	if over {
 		return

@@ -20,8 +20,14 @@ func TestReadySaysWhyNot(t *testing.T) {
 		x := b.acquire(locks, "holdfast.ready")
 		b.ok(locks.Ready(b.Context())) // while another one asks
 		b.ok(x.Release(b.Context()))
+		time.Sleep(time.Second)
+		if left := locks.Remains(); len(left) > 0 {
+			b.Errorf("it leaves %v", left)
+		}
 		b.store.SetDown(true)
-		b.says(locks.Ready(b.Context()), core.ErrUnavailable, "SetDown")
+		for _, err := range []error{locks.Ready(b.Context()), second(locks.TryAcquire(b.Context(), "name"))} {
+			b.says(err, core.ErrUnavailable, "SetDown")
+		}
 		b.store.SetDown(false)
 		b.store.SetDelay(time.Hour)
 		b.took(bound, 0, func() {

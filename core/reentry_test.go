@@ -57,6 +57,9 @@ func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
 			synctest.Wait()
 			b.is(second(b.locks.TryAcquire(ctx, "name")), core.ErrHeld)
 			b.is(second(b.locks.Acquire(ctx, "name", core.WithWait(time.Second/2))), core.ErrHeld)
+			leaves, cancel := context.WithTimeout(ctx, time.Second/4)
+			defer cancel()
+			b.took(time.Second/4, 0, func() { b.is(second(b.locks.Acquire(leaves, "name")), context.DeadlineExceeded) })
 			wg.Wait()
 			return nil
 		}))

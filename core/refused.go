@@ -30,7 +30,7 @@ func (a *acquisition) why(err error) error {
 		return ErrClosed
 	case errors.Is(err, ErrDraining):
 		return a.engine.refusal("acquire", a.name)
-	case a.ctx.Err() != nil, errors.Is(err, errLeft):
+	case a.ctx.Err() != nil:
 		return a.ended()
 	case errors.Is(err, contend.ErrBudget):
 		return a.overBudget()

@@ -131,6 +131,19 @@ func TestAWaiterOfThisProcessTakesTheNextTurnWithoutACommand(t *testing.T) {
 	})
 }
 
+// Orderly says so if it is asked for more fences than one.
+func TestABackendThatReservesNoFencesGivesNoTurns(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Block = false }})
+		x := b.acquire(b.locks, "name")
+		for _, w := range []*call{b.call(locks), b.call(locks)} {
+			x = b.served(x, w)
+		}
+		b.ok(x.Release(b.Context()))
+	})
+}
+
 func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheTenure(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

@@ -70,7 +70,7 @@ func TestAnAnswerAtTheVeryEndOfAWaitIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{does: func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
 			<-ctx.Done()
-			time.Sleep(time.Millisecond)
+			time.Sleep(grace + time.Millisecond)
 			return driver.Grant{}, &driver.Held{}
 		}}
 		p := f.port()
@@ -78,6 +78,12 @@ func TestAnAnswerAtTheVeryEndOfAWaitIsHeard(t *testing.T) {
 		if r.Meaning().Kind != driver.HeldBy {
 			t.Error(r.Err)
 		}
+		broken, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second/2, cancel)
+		if r = p.Send(broken, Wait, driver.Claim{}, p.Clock.Read(), time.Second, nil); !errors.Is(r.Err, ErrNoAnswer) {
+			t.Error("broken off:", r.Err)
+		}
+		_ = p.Tasks.Wait(t.Context())
 	})
 }
 

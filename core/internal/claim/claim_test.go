@@ -59,6 +59,11 @@ func TestAnotherTTLIsAskedForOnlyWhileNothingIsOpen(t *testing.T) {
 	if c.May(&keeps, 0) {
 		t.Error("a command without MinHold is under way")
 	}
+	c = claimOf("n")
+	c.Ask(call.Acquire, &keeps, 0)
+	if !c.May(&keeps, 0) || c.May(long, 0) {
+		t.Error("a command with MinHold is under way")
+	}
 }
 
 func TestWhatIsDoneBehindAClaim(t *testing.T) {

@@ -67,9 +67,6 @@ func answer(m driver.Meaning) term.Answer {
 // rest is what is left, at now, of the time for which MinHold keeps the name taken. It counts from when the turn began. The caller
 // holds the mutex.
 func (h *Hold) rest(now clock.Reading) time.Duration {
-	if h.want.MinHold == 0 {
-		return 0
-	}
 	left := h.want.MinHold - now.Up().Sub(h.term.Begun())
 	return max(0, left+time.Millisecond-1).Truncate(time.Millisecond) // backends count in whole ones
 }
@@ -107,7 +104,7 @@ func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) 
 	for sent := false; ; {
 		now := p.Clock.Read()
 		h.mu.Lock()
-		if left := h.term.Left(now); left == 0 || left > enough || sent && !h.term.Flight() {
+		if left := h.term.Left(now); left == 0 || left > enough || sent {
 			h.mu.Unlock()
 			return
 		}

@@ -185,7 +185,7 @@ func (w *Waiter[W, H, N]) Leave(t *Table[W, H, N]) (word Word[H], broken func())
 
 // wake says to begin the asker, if somebody waits, and nobody asks or holds. It forgets a line that nobody needs.
 func (l *Line[W, H, N]) wake() (start bool) {
-	start = l.first != nil && !l.asker && !l.held && (l.calls == 0 || l.together)
+	start = l.first != nil && !l.asker && !l.held
 	l.asker = l.asker || start
 	l.prune()
 	return start
