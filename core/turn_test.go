@@ -144,7 +144,7 @@ func TestABackendThatReservesNoFencesGivesNoTurns(t *testing.T) {
 	})
 }
 
-func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheTenure(t *testing.T) {
+func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		asked, waiting := b.queue(4)

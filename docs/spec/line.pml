@@ -38,7 +38,7 @@
 #define SLOTS  4 /* how many commands are under way at once */
 #endif
 #ifndef RENEWALS
-#define RENEWALS 1 /* of each tenure */
+#define RENEWALS 1 /* of each grant */
 #endif
 #define MESSAGES 2
 
@@ -46,7 +46,7 @@
 #define PLACES 4
 #define NONE   PLACES /* no place */
 
-/* The phases of a token, as in core/token.go. */
+/* The phases of a token, as in core/internal/claim. */
 #define UNUSED 0
 #define TRYING 1
 #define OWNED  2
@@ -107,7 +107,7 @@ Message msg[MESSAGES];
 /* ---- the processes ---- */
 
 byte phase[TOKENS] = START(OWNED);
-byte trust[TOKENS] = START(TRUST); /* until the tenure is no longer trusted, by the process's own clock */
+byte trust[TOKENS] = START(TRUST); /* until the grant is no longer trusted, by the process's own clock */
 byte stood[TOKENS] = { NONE, NONE, NONE, NONE, NONE }; /* the place at which it waited last */
 byte offers[TOKENS];    /* the number of the last offer with it */
 bit  dirty[TOKENS];     /* it may have left something behind, or may still do so */
@@ -573,13 +573,13 @@ active [2] proctype Process() {
 	byte renewals, beats;
 	byte own;     /* the fence of the first turn */
 	bit turn, asker; /* the turn under way: 1 is B's; that of the renewal under way */
-	bit calm; /* nothing about the tenure is in doubt */
+	bit calm; /* nothing about the grant is in doubt */
 	if
 	:: t == FIRST -> goto work
 	:: else
 	fi;
 
-arrive: /* t is the contender now: core/attempt.go */
+arrive: /* t is the contender now: core/internal/contend/caller.go */
 	atomic { phase[t] = TRYING; current[p] = t; stood[t] = place[p]; goto ask }
 
 ask:
@@ -592,7 +592,7 @@ ask:
 		fi
 	}
 
-stay: /* core/backoff.go, core/redislock/wait.go */
+stay: /* core/internal/contend/asker.go, core/redislock/wait.go */
 	atomic {
 		if
 		:: beats < NUMBERS
@@ -648,7 +648,7 @@ listen:
 #endif
 	fi;
 
-quit: /* the caller gives up; the place stays if somebody else wants it: core/names.go, leave */
+quit: /* the caller gives up; the place stays if somebody else wants it: Leave in core/internal/queue */
 	atomic {
 		stood[t] = place[p];
 		if
@@ -668,7 +668,7 @@ quit: /* the caller gives up; the place stays if somebody else wants it: core/na
 		goto next
 	}
 
-work: /* core/tenure.go */
+work: /* core/internal/term */
 	if
 	:: atomic { trust[t] > 0 && renewals < RENEWALS -> renewals++; asker = turn; send(RENEW, 0, TRUST);
 #ifdef TURN_EARLY
@@ -695,7 +695,7 @@ work: /* core/tenure.go */
 	:: atomic { trust[t] > 0 -> asleep[p] = 1; !asleep[p]; goto work } /* the work takes time */
 #endif
 #ifdef TURNS
-	:: atomic { t == 1 && turn == 0 && calm && trust[t] > 0 -> /* the next caller of this process works with the next fence: core/turn.go */
+	:: atomic { t == 1 && turn == 0 && calm && trust[t] > 0 -> /* the next caller of this process works with the next fence: core/internal/term/turn.go */
 		turn = 1;
 #ifdef FENCES
 		must(own + 1 > begun || forced[t], fences);
@@ -711,7 +711,7 @@ work: /* core/tenure.go */
 lost:
 	atomic { over(t, LAPSED, 0); goto next }
 
-finish: /* core/release.go, core/turn.go */
+finish: /* core/internal/contend/ending.go, core/internal/term/turn.go */
 	atomic {
 		trust[t] = 0; phase[t] = ENDING;
 		send(RELEASE, 0, 0);
@@ -736,7 +736,7 @@ end:
 	false
 }
 
-/* core/cleanup.go: a token that is over is cleaned up as long as commands are open that carry it.
+/* core/internal/sweep: a token that is over is cleaned up as long as commands are open that carry it.
  * The command travels in no time: it is sent again and again, so its delay is that of the next. */
 #ifdef TIMELY
 #define due(t) (!swept[t])
