@@ -19,7 +19,7 @@
 //   - It never dials or closes the client that it was given.
 //   - Its constructor returns one value and does no I/O. Capabilities tells of wrong arguments.
 //
-// Package drivertest checks the rest: a backend is correct if it passes.
+// Package drivertest checks the rest: a backend is correct if it passes. examples/backend is one with locks in files, in 200 lines.
 //
 // Application code should use package core.
 package driver
