@@ -128,6 +128,12 @@ func TestAContextThatAClientKeepsStaysThatOfItsCall(t *testing.T) {
 				b.Errorf("the context of request %d has the values of request %v", i, got)
 			}
 		}
+		caller := b.in(time.Second / 10)
+		b.gets(locks.Acquire(caller, "name"))
+		ends, _ := caller.Deadline()
+		if d, _ := kept[len(kept)-1].Deadline(); !d.Equal(ends) {
+			b.Errorf("a call may take until %s, and its caller's context ends at %s", d, ends)
+		}
 	})
 }
 

@@ -146,6 +146,8 @@ func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
 				<-leave
 				b.ok(ctx.Err())
 				b.ok(b.locks.Do(ctx, "inner", noWork)) // belongs to it
+				other := b.acquire(b.other(), "elsewhere")
+				b.is(b.locks.Do(context.WithoutCancel(other.Context()), "inner", noWork), core.ErrDraining)
 				return b.locks.DoAll(ctx, []string{"x", "y"}, noWork)
 			})
 		})

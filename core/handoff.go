@@ -54,8 +54,8 @@ func (t Handoff) Encode() string {
 // ParseHandoff reads what [Handoff.Encode] has written. Anything else is [ErrInvalid], and the
 // error says nothing about the text.
 func ParseHandoff(s string) (t Handoff, err error) {
-	raw, err := base64.RawURLEncoding.DecodeString(s)
-	if err == nil && len(raw) > len(t.secret) && raw[0] == handoffVersion {
+	raw, _ := base64.RawURLEncoding.DecodeString(s)
+	if len(raw) > len(t.secret) && raw[0] == handoffVersion {
 		t.name = string(raw[1+copy(t.secret[:], raw[1:]):])
 	}
 	if key.CheckName(t.name) != nil || t.Encode() != s { // base64 has several ways to write the same

@@ -113,7 +113,7 @@ func (b *operatorLog) fail(e Event, told *bool, text string, attrs ...slog.Attr)
 
 // answeredIf is for a sign that the lock service answers.
 func (b *operatorLog) answeredIf(answered bool, e Event) {
-	if !answered || b.failing.IsZero() || e.At.Before(b.failing) {
+	if !answered || e.At.Before(b.failing) {
 		return
 	}
 	if b.told || b.toldHere {

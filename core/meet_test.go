@@ -246,6 +246,9 @@ func TestASetLeavesNoMarkerOfALeaseThatItReenters(t *testing.T) {
 		x := b.acquire(b.locks, "a", dedup)
 		b.ok(b.set(b.locks.AcquireAll(x.Context(), pair)).Finish(b.Context(), nil))
 		b.ok(x.Release(b.Context()))
+		y := b.acquire(b.locks, "b")
+		b.ok(b.set(b.locks.AcquireAll(y.Context(), pair, dedup)).Complete(b.Context())) // the marker is of all, and at the first name
+		b.ok(y.Release(b.Context()))
 		b.gets(b.locks.TryAcquire(b.Context(), "a", dedup))
 	})
 }

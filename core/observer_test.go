@@ -48,7 +48,7 @@ func (r *recorder) observer() observer {
 		Renewed:     func(e core.Event) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
 		Lost:        func(e core.Event) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
 		Released:    func(e core.Event) { r.add("released %s %v marked=%v", e.Template, e.Held, e.Marked) },
-		Unconfirmed: func(e core.Event) { r.add("unconfirmed %s", e.Template) },
+		Unconfirmed: func(e core.Event) { r.add("unconfirmed %s marked=%v", e.Template, e.Marked) },
 		Dropped:     func(n int) { r.add("dropped %d", n) },
 	}
 }
@@ -79,6 +79,10 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		time.Sleep(drift)
 		b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
 		r.told(b, "acquired order 0s reentry=false fence=true; released order 0s marked=true")
+		z := b.acquire(b.locks, "another", core.WithDedup(time.Hour))
+		b.link.All(lab.Refused)
+		b.is(z.Complete(b.Context()), core.ErrUnavailable)
+		r.told(b, "acquired order 0s reentry=false fence=true; unconfirmed order marked=false")
 	}, observing(r.observer()), core.WithTemplate("order"))
 }
 

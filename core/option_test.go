@@ -128,6 +128,7 @@ func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 			"WithMinHold": second(locks.With(core.WithMinHold(time.Second))),
 			"WithShared":  second(locks.With(core.WithShared())),
 			"WithLimit":   second(locks.With(core.WithLimit(2))),
+			"fallback":    second(locks.With(core.OnUnavailable(core.LocalOnly))),
 			"WithTTL":     second(locks.With(core.WithTTL(time.Second))),
 			"name":        second(locks.TryAcquire(b.Context(), "elevenbytes")),
 			"nil":         second(core.New(nil)),

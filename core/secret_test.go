@@ -43,6 +43,9 @@ func TestNothingThatCanBePrintedHasTheToken(t *testing.T) {
 			}
 			log.Info("thing", "it", thing)
 		}
+		if text := fmt.Sprint(x); text != fmt.Sprintf(`lease("name", fence %d)`, x.Fence()) {
+			b.Error(text)
+		}
 		token := reflect.ValueOf(claim).FieldByName("Token").String()
 		if len(token) != 22 {
 			b.Fatalf("a token of %d bytes", len(token))

@@ -187,6 +187,13 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 			}
 		}
 	}
+	c := claimOf("n")
+	c.Ask(call.Wait, wish(time.Second), 0)
+	c.Answer(0, refused)
+	c.Drop(0)
+	if c.Cleaned(silence, c.Settles()); !c.Doubtful() {
+		t.Error("it is in the queue until the clean-up is answered")
+	}
 }
 
 func TestNothingShowsAToken(t *testing.T) {

@@ -110,8 +110,6 @@ func (c *Caller) granted(r call.Reply) Step {
 // why is the error of a call that goes after this outcome; nil if it waits.
 func (c *Caller) why(r call.Reply, m driver.Meaning, gone error) error {
 	switch {
-	case m.Kind == driver.HeldBy && c.Once:
-		return m.Held
 	case m.Kind == driver.Marked, m.Refused, call.Panicked(r.Err):
 		return r.Err
 	case gone != nil:

@@ -238,7 +238,7 @@ func (t *Table[W, H, N]) open(key string, together bool) *Line[W, H, N] {
 
 // prune forgets a line that nobody needs.
 func (l *Line[W, H, N]) prune() {
-	if l.first == nil && !l.asker && !l.held && l.calls == 0 {
+	if !l.asker && !l.held && l.calls == 0 { // then nobody waits
 		delete(l.table.lines, l.key)
 		l.table.forget(l.key)
 	}

@@ -182,6 +182,24 @@ func TestWhatAnswersIsNotStarvedByWhatDoesNot(t *testing.T) { //nolint:parallelt
 	}
 }
 
+func TestWhatIsSilentIsAskedBesideMoreThanThereIsTimeFor(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		var asked atomic.Int32
+		s.Add(Task{For: time.Minute, Clean: func(within time.Duration) Outcome { asked.Add(1); time.Sleep(within); return Silent }})
+		for range 100 { // 5 s, at twice of what is asked
+			for range 50 {
+				s.Add(Task{For: time.Second, Clean: func(time.Duration) Outcome { return Answered }})
+			}
+			later(50 * time.Millisecond)
+		}
+		if n := asked.Load(); n < 2 {
+			t.Errorf("it was asked %d times", n)
+		}
+		later(time.Hour)
+	})
+}
+
 // A Locker that closes waits for 250 ms, and for what is under way; not for thousands of clean-ups.
 func TestACloseEndsARoundThatIsLong(t *testing.T) {
 	t.Parallel()
