@@ -126,12 +126,12 @@ func (a *acquisition) run(now clock.Reading) (*Lease, error) {
 	return x, nil
 }
 
-// giveBack ends a lease whose caller has gone. Observers are told of its begin and of its end, so
+// giveBack ends a lease whose caller has gone, who does not wait for that. Observers are told of its begin and of its end, so
 // that counts of leases stay right.
 func (a *acquisition) giveBack(x *Lease) {
 	x.hold.Forgo()
 	a.acquired(x)
-	_ = x.leave(a.ctx, claim.Left{}) // goes on when ctx ends, and observers are told
+	a.engine.tasks.Go(func() { _ = x.leave(context.WithoutCancel(a.ctx), claim.Left{}) })
 }
 
 func (a *acquisition) waitedFor() time.Duration { return a.engine.clock.Now().Sub(a.began) }

@@ -267,3 +267,25 @@ func TestCompleteOfASetMarksTheWorkOnAllItsNames(t *testing.T) {
 		}
 	})
 }
+
+// What was granted last is given back beside the others, not before them.
+func TestASetWhoseCallerLeavesIsGivenBackWithinTheTimeOfOneName(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		locks := b.locker(&hooked{
+			Driver: b.store,
+			acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				if c.Name == "b" {
+					cancel()
+				}
+				return b.store.Acquire(ctx, c)
+			},
+			release: func(ctx context.Context, c driver.Claim) error {
+				time.Sleep(time.Second)
+				return b.store.Release(ctx, c)
+			},
+		})
+		b.took(40*time.Millisecond, 0, func() { b.is(second(locks.AcquireAll(ctx, pair)), context.Canceled) })
+	})
+}
