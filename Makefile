@@ -58,9 +58,10 @@ test-all: servers ## run what is slow too: topologies, mutants, models, the newe
 	@tools/test-all.sh $(STEPS)
 
 # The packages are compiled with -race, as "make test" has them: on a new machine that is half of the work of both.
-lint: ## run golangci-lint, with the formatting and the import fences, and look for known vulnerabilities
+lint: ## run golangci-lint, with the formatting and the import fences, make docs, and look for known vulnerabilities
 	@lint=$$($(TOOL) -n golangci-lint) && export lint GOFLAGS="$(GOFLAGS) -race" && \
 	$(call beside,2,$(MODULES),"$$lint" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...)
+	@$(MAKE) --no-print-directory docs
 	@tools/govulncheck.sh $(MODULES)
 
 fmt: ## format all Go code

@@ -8,7 +8,7 @@
 //		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(24*time.Hour))))
 //
 // A key is a template. {order_id} and {order.id} are read from the task's JSON payload, {header:x|text}
-// from its headers, which are text and need a form, see [key.Form]. {asynq:type}, {asynq:queue} and {asynq:id} are what asynq knows about the task.
+// from its headers, which are text and need a form, such as int or uuid. {asynq:type}, {asynq:queue} and {asynq:id} are what asynq knows about the task.
 // [WithTypeFunc] takes a function instead.
 //
 //	outcome                      the task

@@ -5,7 +5,7 @@
 //		AddMiddleware(watermillmw.Lock(locks, "order:{order_id}", core.WithDedup(24*time.Hour)))
 //
 // A key is a template. {order_id} and {order.id} are read from the message's JSON payload, {metadata:x|text} from
-// its metadata, which is text and needs a form, see [key.Form]. {watermill:uuid}, {watermill:topic} and
+// its metadata, which is text and needs a form, such as int or uuid. {watermill:uuid}, {watermill:topic} and
 // {watermill:handler} are what Watermill knows. [LockFunc] takes a function instead.
 //
 //	outcome                      the handler returns

@@ -4,7 +4,7 @@
 //
 // Everything exported needs a doc comment, and so does the package. What looks like a link to a symbol, [Name] or
 // [pkg.Type.Method], must be one: pkg.go.dev shows it as plain text, brackets included, if there is no such symbol
-// or if the file does not import the package. Every package needs an example whose output is checked,
+// or if the file does not import the package. Every package shows code, in its comment or in an example whose output is checked,
 // except what tests are made of (drivertest) and what protoc-gen-go writes.
 //
 // Programs, internal packages and generated code are left out, and modules whose go.mod begins with "// Not released".
