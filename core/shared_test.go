@@ -98,10 +98,11 @@ func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 		b.acquire(b.locks, "name", core.WithLimit(2))
 		b.acquire(locks, "name", core.WithLimit(5))
 		b.is(second(locks.Acquire(b.in(time.Minute), "name", core.WithLimit(5))), core.ErrHeld, context.DeadlineExceeded)
+		b.taken(locks, "name", core.WithLimit(5))
 		b.acquire(b.locks, "same", core.WithLimit(5))
 		b.acquire(locks, "same", core.WithLimit(5))
 		synctest.Wait()
-		if len(told) != 2 { // once for each call
+		if len(told) != 3 { // once for each call
 			b.Errorf("told %d times", len(told))
 		}
 		for _, e := range told {

@@ -123,6 +123,12 @@ func TestCallsThatHangAreCounted(t *testing.T) {
 		if !p.Crowded() || p.Full() {
 			t.Errorf("%d hang, crowded %t, full %t", p.hung.Load(), p.Crowded(), p.Full())
 		}
+		for range Hung {
+			p.Send(t.Context(), Acquire, driver.Claim{}, p.Clock.Read(), time.Millisecond, nil)
+		}
+		if !p.Full() {
+			t.Errorf("%d hang, and it is not full", p.hung.Load())
+		}
 		close(free)
 		synctest.Wait()
 		if p.hung.Load() != 0 {
