@@ -190,9 +190,9 @@ func TestWorkUnderWayMayWaitWhileTheLockerDrains(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		held := b.acquire(b.other(), "name")
-		b.ok(b.locks.Do(b.Context(), "work", func(ctx context.Context) error {
+		b.ok(b.locks.DoAll(b.Context(), []string{"some", "work"}, func(ctx context.Context) error {
 			over := b.begin(func() error { return b.locks.Do(ctx, "name", noWork) })
-			b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "1 lease ")
+			b.says(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded, "2 leases ")
 			b.ok(held.Release(b.Context()))
 			return <-over
 		}))

@@ -79,14 +79,6 @@ func (a *acquisition) working() *Lease {
 	return nil
 }
 
-// under ends when the lease does whose work the call belongs to; nil if there is none.
-func (a *acquisition) under() <-chan struct{} {
-	if x := a.working(); x != nil {
-		return x.Context().Done()
-	}
-	return nil
-}
-
 // refusal is what new work gets.
 func (r *engine) refusal(op, name string) error {
 	if r.life.Err() != nil {

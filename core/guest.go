@@ -31,7 +31,7 @@ func (a *acquisition) Until() <-chan struct{} {
 	if a.engine.accept.Err() == nil {
 		return nil
 	}
-	return a.under()
+	return a.working().Context().Done()
 }
 
 // Heard implements contend.Guest.

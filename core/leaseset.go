@@ -136,7 +136,7 @@ func (s *LeaseSet) end(ctx context.Context, mark bool) error {
 	}
 	err := s.endAll(ctx, s.leases[1:])
 	mark = !slices.ContainsFunc(s.leases, (*Lease).lost)
-	return join(s.leases[0].end(ctx, mark), err)
+	return errors.Join(s.leases[0].end(ctx, mark), err)
 }
 
 // endAll ends leases at once, so that it takes no longer than for one.
@@ -156,15 +156,6 @@ func (s *LeaseSet) endAll(ctx context.Context, leases []*Lease) error {
 		}
 	}
 	others.Wait()
-	return join(errs...)
-}
-
-// join is errors.Join, and leaves a single error as it is.
-func join(errs ...error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(errs) == 1 {
-		return errs[0]
-	}
 	return errors.Join(errs...)
 }
 

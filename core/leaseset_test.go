@@ -264,6 +264,7 @@ func TestCompleteOfASetMarksTheWorkOnAllItsNames(t *testing.T) {
 		b.is(b.locks.DoAll(b.Context(), pair, noWork, dedup), core.ErrDuplicate)
 		for _, name := range pair { // that is other work
 			b.ok(b.locks.Do(b.Context(), name, noWork, dedup))
+			b.is(b.locks.DoAll(b.Context(), []string{name, name}, noWork, dedup), core.ErrDuplicate) // and this is no other
 		}
 	})
 }
@@ -287,5 +288,21 @@ func TestASetWhoseCallerLeavesIsGivenBackWithinTheTimeOfOneName(t *testing.T) {
 			},
 		})
 		b.took(40*time.Millisecond, 0, func() { b.is(second(locks.AcquireAll(ctx, pair)), context.Canceled) })
+	})
+}
+
+func TestASetThatLosesANameAfterItsTimeSaysSo(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var first driver.Claim
+		locks := b.locker(&hooked{Driver: b.store, acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if c.Name == "a" {
+				first = c
+			} else {
+				b.ok(b.store.Release(ctx, first))
+			}
+			return b.store.Acquire(ctx, c)
+		}})
+		b.says(second(locks.AcquireAll(b.Context(), pair, core.WithWait(0), core.WithoutRenewal())), core.ErrUnavailable, "too late to be trusted")
 	})
 }

@@ -95,7 +95,7 @@ func TestTheLogSaysLossesWithoutNames(t *testing.T) {
 		b.link.All(lab.RequestLost, lab.OpRelease)
 		b.ok(b.locks.Do(b.Context(), "secret-too", noWork))
 	}, core.WithTemplate("order:{id}"))
-	count(t, text, map[string]int{"lease lost": 1, "reason=expired": 1, "release not confirmed": 1, "template=order:{id}": 2, "secret": 0})
+	count(t, text, map[string]int{"lease lost": 1, "reason=expired": 1, "release not confirmed": 1, "error_type=unavailable": 1, "template=order:{id}": 2, "secret": 0})
 }
 
 // A line keeps others like it away for 10 s. The next one says how many they were.

@@ -79,6 +79,10 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		time.Sleep(drift)
 		b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
 		r.told(b, "acquired order 0s reentry=false fence=true; released order 0s marked=true")
+		u := b.acquire(b.locks, "deleted")
+		b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
+		b.is(u.Release(b.Context()), core.ErrLost)
+		r.told(b, "acquired order 0s reentry=false fence=true; lost order taken 0s")
 		z := b.acquire(b.locks, "another", core.WithDedup(time.Hour))
 		b.link.All(lab.Refused)
 		b.is(z.Complete(b.Context()), core.ErrUnavailable)
@@ -177,6 +181,26 @@ func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 			}, observing(c.observer()))
 		}
 	}
+}
+
+func TestAWaitWhoseBeginWasNotToldIsCounted(t *testing.T) {
+	t.Parallel()
+	waiting := 0
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		w := b.call(b.locks)
+		if waiting != 1 {
+			b.Errorf("%d wait by count", waiting)
+		}
+		w.cancel()
+		synctest.Wait()
+		if waiting != 0 {
+			b.Errorf("%d wait by count, and nobody does", waiting)
+		}
+	}, observing(observer{
+		Waiting: func(core.Event) { panic("observer") }, Waited: func(core.Event) { waiting-- },
+		Missed: func(e core.Event) { waiting += e.Waiters },
+	}))
 }
 
 // observer has a function for each kind of events. Those that are nil are skipped.

@@ -100,16 +100,10 @@ func (o own) waiting(r *engine, lines []queue.Seen[contend.Waiting, *hold.Hold])
 	}
 }
 
-// lease adds the lease whose turn of h it is, unless it has ended. It reads the hold: what a lease knows of itself is there only once its
+// lease adds the lease whose turn of h it is. It reads the hold: what a lease knows of itself is there only once its
 // caller has it.
 func (o own) lease(h *hold.Hold) {
 	x := leaseUnder(h)
-	x.mu.Lock()
-	over := !x.open()
-	x.mu.Unlock()
-	if over {
-		return
-	}
 	now, turn := x.engine.clock.Read(), h.Term()
 	of := inspect.OwnLease{
 		Label: x.cfg.Label, Template: x.cfg.template, Kind: inspect.HoldExclusive, Fence: turn.Fence(),

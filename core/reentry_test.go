@@ -87,13 +87,28 @@ func TestTheNameIsFreedWhenTheLastOfALeaseHasEnded(t *testing.T) {
 func TestALossEndsInnerLeasesToo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		outer := b.acquire(b.locks, "name", core.WithoutRenewal())
-		inner := b.lease(b.locks.Acquire(outer.Context(), "name"))
+		outer := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithShared())
+		ended := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
+		b.ok(ended.Release(b.Context()))
 		<-inner.Context().Done()
 		for _, x := range []*core.Lease{inner, outer} {
 			b.reason(x, core.ReasonExpired)
 			b.is(x.Release(b.Context()), core.ErrLost)
 		}
+	})
+}
+
+func TestTheLastOfALeaseKnowsOfTheLossThatItsReleaseFinds(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		outer := b.acquire(b.locks, "name")
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name"))
+		b.ok(outer.Release(b.Context()))
+		b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
+		b.is(inner.Release(b.Context()), core.ErrLost)
+		b.is(inner.Err(), core.ErrLost)
+		b.is(outer.Err(), core.ErrReleased)
 	})
 }
 

@@ -144,6 +144,22 @@ func TestABackendThatReservesNoFencesGivesNoTurns(t *testing.T) {
 	})
 }
 
+// Whoever comes while the name is being released asks for it once that is over.
+func TestWhoComesDuringAReleaseIsServed(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var locks *core.Locker
+		var comes sync.Once
+		var next *call
+		locks = b.locker(&hooked{Driver: b.store, release: func(ctx context.Context, c driver.Claim) error {
+			comes.Do(func() { next = b.call(locks) })
+			return b.store.Release(ctx, c)
+		}})
+		b.ok(b.acquire(locks, "name").Release(b.Context()))
+		b.ok(next.granted().Release(b.Context()))
+	})
+}
+
 func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheHold(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

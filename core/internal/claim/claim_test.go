@@ -162,16 +162,17 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 		clean bool
 		quiet bool
 	}{
-		"while it asks":           {call.Acquire, granted, func(*Claim) {}, false, false},
-		"while it is held":        {call.Acquire, granted, func(c *Claim) { c.Hold(0) }, false, true},
-		"during the release":      {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End() }, false, false},
-		"after the end":           {call.Acquire, granted, func(c *Claim) { c.Drop(0) }, true, false},
-		"after the end, a Wait":   {call.Wait, granted, func(c *Claim) { c.Drop(0) }, true, false},
-		"refused after the end":   {call.Acquire, refused, func(c *Claim) { c.Drop(0) }, false, true},
-		"queued after the end":    {call.Wait, refused, func(c *Claim) { c.Drop(0) }, true, false},
-		"queued during the work":  {call.Wait, refused, func(c *Claim) { c.Hold(0) }, false, false},
-		"a Wait that was not run": {call.Wait, nothing, func(c *Claim) { c.Drop(0) }, false, true},
-		"kept":                    {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End(); c.Ended(0, false, true) }, false, false},
+		"while it asks":            {call.Acquire, granted, func(*Claim) {}, false, false},
+		"while it is held":         {call.Acquire, granted, func(c *Claim) { c.Hold(0) }, false, true},
+		"while it is held, a Wait": {call.Wait, granted, func(c *Claim) { c.Hold(0) }, false, true},
+		"during the release":       {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End() }, false, false},
+		"after the end":            {call.Acquire, granted, func(c *Claim) { c.Drop(0) }, true, false},
+		"after the end, a Wait":    {call.Wait, granted, func(c *Claim) { c.Drop(0) }, true, false},
+		"refused after the end":    {call.Acquire, refused, func(c *Claim) { c.Drop(0) }, false, true},
+		"queued after the end":     {call.Wait, refused, func(c *Claim) { c.Drop(0) }, true, false},
+		"queued during the work":   {call.Wait, refused, func(c *Claim) { c.Hold(0) }, false, false},
+		"a Wait that was not run":  {call.Wait, nothing, func(c *Claim) { c.Drop(0) }, false, true},
+		"kept":                     {call.Acquire, granted, func(c *Claim) { c.Hold(0); c.End(); c.Ended(0, false, true) }, false, false},
 	} {
 		c := claimOf("n")
 		c.Ask(call.Acquire, wish(time.Second), 0)
@@ -189,6 +190,8 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 	}
 	c := claimOf("n")
 	c.Ask(call.Wait, wish(time.Second), 0)
+	c.Answer(0, refused)
+	c.Ask(call.Acquire, wish(time.Second), 0)
 	c.Answer(0, refused)
 	c.Drop(0)
 	if c.Cleaned(silence, c.Settles()); !c.Doubtful() {

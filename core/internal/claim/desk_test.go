@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -89,6 +90,28 @@ func TestWhatALateCommandTakesIsGivenBackSoon(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhileTooManyHangNothingMoreIsSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{delay: func(string) time.Duration { return time.Minute }}
+		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+		c := d.New("n")
+		send := func() { d.Acquire(t.Context(), c, wish(time.Second), 0, d.Port.Clock.Read(), time.Microsecond) }
+		for range 2*call.Hung - 1 {
+			send()
+		}
+		for _, want := range []error{call.ErrNoAnswer, call.ErrHung} { // the last one that may, and the first that may not
+			r := d.Wait(t.Context(), c, wish(time.Second), 0, 100*time.Millisecond, nil)
+			if !errors.Is(r.Err, want) {
+				t.Errorf("%v, not %v", r.Err, want)
+			}
+		}
+		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestFewCleanUpsHangAtOnce(t *testing.T) {

@@ -105,3 +105,29 @@ func TestAGrantThatSuitsNobodyWhoIsFirstGoesToTheNextWhomItSuits(t *testing.T) {
 		t.Errorf("%d and %d words", len(others[1].Words()), len(others[2].Words()))
 	}
 }
+
+func TestAGrantThatSuitsNobodyAgainIsReleased(t *testing.T) {
+	t.Parallel()
+	p := &Place{Table: NewTable()}
+	p.Can.Hears = true
+	p.Site.Watch = nobody{}
+	first, a := waits(t, p, time.Second, call.Reply{Err: &driver.Held{}, Now: at(ms)})
+	var others []*Caller
+	for i := range 2 {
+		c := p.NewCaller(0, want("n", time.Second), false)
+		c.Want.NoRenewal = i == 0
+		c.Next(0)
+		others = append(others, c)
+	}
+	var s Step
+	for _, leaves := range []*Caller{first, others[0]} {
+		asked := a.Next(at(ms).Awake(), nil).Claim
+		leaves.Leave(nil)
+		if s = a.Answered(call.Reply{Now: at(2 * ms)}, false); (s.Behind == asked) != (leaves != first) {
+			t.Fatalf("%+v", s)
+		}
+	}
+	if s = a.Next(at(2*ms).Awake(), nil); s.Do != Send || s.Want != others[1].Want {
+		t.Errorf("%+v", s)
+	}
+}

@@ -248,6 +248,29 @@ func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
 	})
 }
 
+func TestARenewalThatIsNotSentAnyMoreKeepsNoReleaseWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(&renews{}, clock.New())
+		h := s.hold("n", 3*time.Second, term.Turn{Every: time.Second})
+		due := s.port.Clock.Read().Earlier(-1100 * time.Millisecond)
+		if !h.Look(due) {
+			t.Fatal("no renewal is due")
+		}
+		e, _, _ := h.End(due, claim.Left{})
+		if _, _, ok := h.Renewal(due); ok || e.Idle() != nil {
+			t.Errorf("renewed: %t, and the release waits: %t", ok, e.Idle() != nil)
+		}
+		late := s.hold("late", 3*time.Second, term.Turn{Every: time.Second})
+		_, life := late.Left(due)
+		due = s.port.Clock.Read().Earlier(-life + brief/2)
+		looked := late.Look(due)
+		if _, _, ok := late.Renewal(due); !looked || ok {
+			t.Errorf("half a millisecond before trust ends: due %t, renewed %t", looked, ok)
+		}
+	})
+}
+
 func TestWhatHasEndedIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,14 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
+// brief is a time in which no answer comes: a renewal that may take no longer is not sent.
+const brief = time.Millisecond
+
 // Renewal implements watchdog.Watched: the claim of the renewal that is under way since Look has said so. It has the TTL of whoever has
 // the hold now, and no less than what is trusted already, or than a crash now would have to leave by MinHold.
 func (h *Hold) Renewal(now clock.Reading) (c driver.Claim, patience time.Duration, ok bool) {
 	h.mu.Lock()
 	lost := h.stop(h.term.Look(now))
-	if state, _ := h.term.State(); state == term.Held {
-		c = h.Claim.Renewal(&h.want.Wish, max(h.want.TTL, h.rest(now), h.term.Least(now)))
-		patience, ok = h.term.Patience(now), true
+	if patience = h.term.Patience(now); patience >= brief { // none of a hold that is over
+		c, ok = h.Claim.Renewal(&h.want.Wish, max(h.want.TTL, h.rest(now), h.term.Least(now))), true
 	} else { // nothing was sent
 		h.term.Renewed(now, now, 0, term.NotDone)
 		h.landed()

@@ -36,6 +36,14 @@ func TestALookAtOneNameTouchesNoOther(t *testing.T) {
 	for _, l := range table.All("") {
 		table.Vacate(l.Key, 7)
 	}
+	one, _ := table.Try("a", true)
+	two, _ := table.Try("a", true)
+	one.GaveUp()
+	if three, _ := table.Try("a", true); three != two {
+		t.Error("the queue of a call that asks was forgotten")
+	}
+	two.GaveUp()
+	two.GaveUp()
 	if len(table.lines) > 0 || len(table.kin) > 0 {
 		t.Error(fmt.Sprint(table.lines, table.kin), "are left")
 	}

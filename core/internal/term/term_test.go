@@ -171,7 +171,7 @@ func TestMaxHoldStopsTheTurnAndLeavesTheReleaseToDo(t *testing.T) {
 	if y.Look(at(3*time.Second)) != None || y.state != Lost {
 		t.Error("lost, and told before")
 	}
-	if !y.Gone() || y.Gone() {
+	if !y.Gone() || y.Gone() || y.Gone() {
 		t.Error("gone once")
 	}
 	if release, loss := y.End(at(3 * time.Second)); release || loss != None {
