@@ -194,7 +194,9 @@ func TestABudgetThatEndsBeforeTheFirstAnswerEndsWithThatAnswer(t *testing.T) {
 	each(t, map[string]bool{"granted": true, "lost": false}, func(b *bench, granted bool) {
 		b.link.Next(lab.OpAcquire, lab.HeldBack, lab.RequestLost)
 		first := b.begin(func() error { return second(b.locks.TryAcquire(b.Context(), "name")) })
-		next := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "name", core.WithWait(10*time.Millisecond))) })
+		next := b.begin(func() error { // is less patient: its time ends before that of the first one
+			return second(b.locks.Acquire(b.Context(), "name", core.WithWait(10*time.Millisecond), core.WithTTL(ttl/2)))
+		})
 		time.Sleep(100 * time.Millisecond)
 		want, not := core.ErrUnavailable, core.ErrHeld
 		if granted {
