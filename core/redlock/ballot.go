@@ -260,9 +260,11 @@ func (b *ballot) unheard(t *tally, life time.Duration) bool {
 // detached ends when ctx or the ballot does, but is not of ctx: calls to slow nodes outlast the call that they are
 // made for.
 func (b *ballot) detached(ctx context.Context) (apart context.Context, stop func()) {
-	apart, cancel := context.WithCancel(b.queued)
+	var cancel context.CancelFunc
 	if deadline, ok := ctx.Deadline(); ok {
 		apart, cancel = context.WithDeadline(b.queued, deadline)
+	} else {
+		apart, cancel = context.WithCancel(b.queued)
 	}
 	unwatch := context.AfterFunc(ctx, cancel)
 	return apart, func() { unwatch(); cancel() }

@@ -1,7 +1,9 @@
 package redlock_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -27,6 +29,29 @@ func TestNamesThatAreUsedOnceTakeNoMemory(t *testing.T) {
 		if _, names := redlock.Behind(p.store); redlock.Ballots(p.store)+names > redlock.MinPrune {
 			t.Errorf("%d and %d names are remembered", redlock.Ballots(p.store), names)
 		}
+	})
+}
+
+// Whoever campaigns may wait for months.
+func TestAWaitTakesNoMoreMemoryTheLongerItLasts(t *testing.T) { //nolint:paralleltest // it looks at the heap
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p, q := m.process(), m.process()
+		x, err := p.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		go func() { _ = q.locks.Campaign(t.Context(), "name", func(context.Context) error { return nil }) }()
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc) //nolint:gosec // G115: so much fits in no memory
+		}
+		time.Sleep(time.Minute)
+		before := heap()
+		time.Sleep(3 * time.Hour)
+		if more := heap() - before; more > 200_000 { // there are 10,800 looks in that time
+			t.Errorf("%d bytes more", more)
+		}
+		ok(t, x.Release(t.Context()))
 	})
 }
 
