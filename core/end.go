@@ -102,6 +102,9 @@ func (x *Lease) leave(ctx context.Context, left claim.Left) error {
 		if x.loss != nil {
 			x.rare().result = x.loss
 		}
+		if settled := x.seen().settled; settled != nil { // somebody else ends it, too
+			close(settled)
+		}
 	}
 	err = x.seen().result
 	root.mu.Unlock()

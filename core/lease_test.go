@@ -162,6 +162,11 @@ func TestConcurrentReleasesGetOneResult(t *testing.T) {
 		x := b.acquire(b.locks, "name")
 		b.link.Delay(time.Millisecond, time.Millisecond)
 		var all sync.WaitGroup
+		inner := b.lease(b.locks.TryAcquire(x.Context(), "name"))
+		crowded(b, inner)
+		all.Go(func() { b.ok(inner.Release(b.Context())) })
+		<-inner.Context().Done() // and those below it have not ended yet
+		b.ok(inner.Release(b.Context()))
 		for range 10 {
 			all.Go(func() { b.ok(x.Release(b.Context())) })
 		}

@@ -70,6 +70,21 @@ func (b *bench) locker(d driver.Driver, opts ...core.NewOption) *core.Locker {
 	return locks
 }
 
+// locker is one outside of virtual time.
+func locker(t testing.TB, d driver.Driver, opts ...core.NewOption) *core.Locker {
+	t.Helper()
+	l, err := core.New(d, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
 func (b *bench) ok(err error) {
 	b.Helper()
 	if err != nil {

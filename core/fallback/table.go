@@ -22,7 +22,7 @@ type table struct {
 type name struct {
 	local, label string        // of the degraded lease
 	holders      []holder      // by the service's word
-	changed      chan struct{} // closed when somebody leaves; nil if nobody waits
+	changed      chan struct{} // closed when somebody leaves, or is over; nil if nobody waits
 }
 
 // holder is one who has a name until then, unless he prolongs it. Without a token he is not of this process.
@@ -85,7 +85,11 @@ func (t *table) shut(of string, n *name) {
 }
 
 func (n *name) tidy(now time.Time) {
+	there := len(n.holders)
 	n.holders = slices.DeleteFunc(n.holders, func(h holder) bool { return !now.Before(h.until) })
+	if len(n.holders) < there {
+		n.stir()
+	}
 }
 
 // drop takes a token out.

@@ -2,6 +2,7 @@ package fallback_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,27 @@ func TestARenewedLeaseOfThisProcessExcludesDegradedOnes(t *testing.T) {
 		w.isHeld("name")
 		time.Sleep(2 * time.Second)
 		w.goesLocal("name", true)
+	})
+}
+
+// A lease that is lost is not released. Somebody has wanted its name meanwhile.
+func TestNamesOfLostLeasesAreForgotten(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		const many = 1024
+		for i := range many {
+			w.acquire(fmt.Sprint(i))
+		}
+		w.link.All(lab.Refused)
+		for i := range many {
+			w.isHeld(fmt.Sprint(i))
+		}
+		w.link.Heal()
+		time.Sleep(10 * time.Second)
+		w.acquire("name")
+		if n := w.Names(); n > 1 {
+			w.Errorf("%d names are left", n)
+		}
 	})
 }
 

@@ -379,27 +379,38 @@ func TestTheClientsHooksSeeNoCommandAndItsOptionsStay(t *testing.T) {
 	}
 }
 
-// Core makes calls of a punctual driver on its callers' goroutines: a deadline ends a read, whatever the client's ReadTimeout.
+// Core makes calls of a punctual driver on its callers' goroutines: a deadline ends a read, whatever the client's ReadTimeout. A Cluster client
+// that sets no deadlines is not punctual.
 func TestADeadlineEndsEveryCallWhateverTheClientsTimeouts(t *testing.T) {
 	t.Parallel()
+	const noDeadlines = -2 // go-redis' word for that
 	s := serve(t, lenient(func([]string) string { return silence }))
-	for kind, store := range s.storesOf(t, func(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = time.Hour, time.Hour }, redislock.WithoutServerCheck()) {
-		for what, call := range asked {
-			t.Run(kind+": "+what, func(t *testing.T) {
-				t.Parallel()
-				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-				defer cancel()
-				over := make(chan struct{})
-				go func() {
-					defer close(over)
-					_ = call(ctx, store)
-				}()
-				select {
-				case <-over:
-				case <-time.After(time.Minute):
-					t.Error("it waits for an hour")
-				}
-			})
+	for _, timeout := range []time.Duration{time.Hour, noDeadlines} {
+		for kind, store := range s.storesOf(t, func(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = timeout, timeout }, redislock.WithoutServerCheck()) {
+			punctual := timeout > 0 || !strings.Contains(kind, "cluster")
+			if store.Capabilities().Punctual != punctual {
+				t.Errorf("%s, %s: punctual is not %t", kind, timeout, punctual)
+			}
+			if !punctual {
+				continue
+			}
+			for what, call := range asked {
+				t.Run(fmt.Sprintf("%s, %s: %s", kind, timeout, what), func(t *testing.T) {
+					t.Parallel()
+					ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+					defer cancel()
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						_ = call(ctx, store)
+					}()
+					select {
+					case <-over:
+					case <-time.After(time.Minute):
+						t.Error("it does not end")
+					}
+				})
+			}
 		}
 	}
 }

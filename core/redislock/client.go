@@ -41,6 +41,7 @@ func caches(o *redis.Options) bool {
 
 // punctual returns a client on the same connections that respects deadlines, if possible, and
 // says whether it does. A plain client can be cloned with its options; a Cluster client cannot.
+// With a negative timeout, go-redis would set no deadline at all.
 func punctual(rdb redis.UniversalClient) (redis.UniversalClient, bool) {
 	if isNil(rdb) {
 		return rdb, false
@@ -48,12 +49,13 @@ func punctual(rdb redis.UniversalClient) (redis.UniversalClient, bool) {
 	switch rdb := rdb.(type) {
 	case *redis.Client:
 		timeouts := *rdb.Options()
-		clone := rdb.WithTimeout(timeouts.ReadTimeout) // has options of its own
-		clone.Options().WriteTimeout = timeouts.WriteTimeout
+		clone := rdb.WithTimeout(max(0, timeouts.ReadTimeout)) // has options of its own
+		clone.Options().WriteTimeout = max(0, timeouts.WriteTimeout)
 		clone.Options().ContextTimeoutEnabled = true
 		return clone, true
 	case *redis.ClusterClient:
-		return rdb, rdb.Options().ContextTimeoutEnabled
+		o := rdb.Options()
+		return rdb, o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0
 	default:
 		return rdb, false
 	}

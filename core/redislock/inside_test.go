@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"context"
 	"crypto/fips140"
 	"crypto/sha1" //nolint:gosec // G505: Redis names scripts by their SHA-1
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -218,6 +220,23 @@ func TestNobodyBelievesANumberThatIsNoAnswerToAll(t *testing.T) {
 }
 
 // Where to go, as the addresses of the client's nodes are written.
+// A look that has no answer in time is silence, and no cancellation: that would tell nobody of an outage.
+func TestALookThatOutlastsItsTimeEndsByItsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			longer, stop := outlast(ctx)
+			<-longer.Done()
+			if err := longer.Err(); err != context.DeadlineExceeded {
+				t.Error(err)
+			}
+			stop()
+			cancel()
+		}
+	})
+}
+
 func TestARedirectionIsReadWithAddressesOfAnyKind(t *testing.T) {
 	t.Parallel()
 	for says, want := range map[failure]string{

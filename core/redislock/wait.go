@@ -222,7 +222,11 @@ func outlast(ctx context.Context) (longer context.Context, stop func()) {
 		deadline = time.Now().Add(time.Hour)
 	}
 	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lastWords))
-	stopWatching := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })
+	stopWatching := context.AfterFunc(ctx, func() {
+		if time.Until(deadline) > 0 { // otherwise longer ends by its own deadline, and says so
+			time.AfterFunc(lastWords, cancel)
+		}
+	})
 	return longer, func() { stopWatching(); cancel() }
 }
 

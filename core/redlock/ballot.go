@@ -115,14 +115,26 @@ func (s *Store) forget(c driver.Claim, b *ballot) {
 	if key := (owner{c.Name, c.Token}); s.ballots[key] == b {
 		delete(s.ballots, key)
 	}
-	s.behind[c.Name] = append(s.behind[c.Name], b)
+	p := s.behind[c.Name]
+	if p == nil {
+		p = &leftover{strays: make([]time.Time, len(s.nodes))}
+		s.behind[c.Name] = p
+	}
+	p.ballots = append(p.ballots, b)
 	s.tidyBehind(c.Name)
 }
 
-// tidyBehind drops the ballots of a name that are at no node any more. The caller holds the mutex.
+// leftover is what is left of the attempts for one name that are over. As long as a node says nothing, each attempt leaves something there.
+type leftover struct {
+	ballots []*ballot   // of which more may be at nodes than what went unanswered
+	strays  []time.Time // for each node: until when what went unanswered there may be there
+}
+
+// tidyBehind drops the ballots of a name of which nothing but what went unanswered may be at nodes. The caller holds the mutex.
 func (s *Store) tidyBehind(name string) {
-	s.behind[name] = slices.DeleteFunc(s.behind[name], func(b *ballot) bool { return !b.lingers() })
-	if len(s.behind[name]) == 0 {
+	p, now := s.behind[name], time.Now()
+	p.ballots = slices.DeleteFunc(p.ballots, func(b *ballot) bool { return b.goes(p.strays) })
+	if len(p.ballots) == 0 && !slices.ContainsFunc(p.strays, now.Before) {
 		delete(s.behind, name)
 	}
 }
@@ -131,16 +143,29 @@ func (s *Store) tidyBehind(name string) {
 func (s *Store) leftAt(node int, b *ballot) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.behind[b.name], func(earlier *ballot) bool { return earlier != b && earlier.lingersAt(node) })
+	p, now := s.behind[b.name], time.Now()
+	if p == nil {
+		return false
+	}
+	return now.Before(p.strays[node]) || slices.ContainsFunc(p.ballots, func(earlier *ballot) bool {
+		lingers, stray := earlier.lingersAt(node)
+		return earlier != b && (lingers || now.Before(stray))
+	})
 }
 
-func (b *ballot) lingers() bool {
-	for i := range b.seats {
-		if b.lingersAt(i) {
-			return true
+// goes says whether nothing but what went unanswered may be at nodes, and takes note until when that may be there.
+func (b *ballot) goes(strays []time.Time) bool {
+	for i := range strays {
+		if lingers, _ := b.lingersAt(i); lingers {
+			return false
 		}
 	}
-	return false
+	for i := range strays {
+		if _, until := b.lingersAt(i); until.After(strays[i]) {
+			strays[i] = until
+		}
+	}
+	return true
 }
 
 const minPrune = 1024
@@ -235,9 +260,11 @@ func (b *ballot) unheard(t *tally, life time.Duration) bool {
 // detached ends when ctx or the ballot does, but is not of ctx: calls to slow nodes outlast the call that they are
 // made for.
 func (b *ballot) detached(ctx context.Context) (apart context.Context, stop func()) {
-	apart, cancel := context.WithCancel(b.queued)
+	var cancel context.CancelFunc
 	if deadline, ok := ctx.Deadline(); ok {
 		apart, cancel = context.WithDeadline(b.queued, deadline)
+	} else {
+		apart, cancel = context.WithCancel(b.queued)
 	}
 	unwatch := context.AfterFunc(ctx, cancel)
 	return apart, func() { unwatch(); cancel() }

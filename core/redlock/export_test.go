@@ -7,11 +7,14 @@ func Ballots(s *Store) int {
 	return len(s.ballots)
 }
 
-// Behind says of how many names the Store remembers ballots that are over.
-func Behind(s *Store) int {
+// Behind says how many ballots that are over the Store remembers, and of how many names.
+func Behind(s *Store) (ballots, names int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.behind)
+	for _, of := range s.behind {
+		ballots += len(of.ballots)
+	}
+	return ballots, len(s.behind)
 }
 
 // MinPrune is how much the Store remembers before it looks for what is of no use any more.

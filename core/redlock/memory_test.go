@@ -1,11 +1,14 @@
 package redlock_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
@@ -23,8 +26,52 @@ func TestNamesThatAreUsedOnceTakeNoMemory(t *testing.T) {
 			ok(t, p.store.Release(t.Context(), c))
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := redlock.Ballots(p.store) + redlock.Behind(p.store); n > redlock.MinPrune {
-			t.Errorf("%d are remembered", n)
+		if _, names := redlock.Behind(p.store); redlock.Ballots(p.store)+names > redlock.MinPrune {
+			t.Errorf("%d and %d names are remembered", redlock.Ballots(p.store), names)
+		}
+	})
+}
+
+// Whoever campaigns may wait for months.
+func TestAWaitTakesNoMoreMemoryTheLongerItLasts(t *testing.T) { //nolint:paralleltest // it looks at the heap
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p, q := m.process(), m.process()
+		x, err := p.locks.Acquire(t.Context(), "name")
+		ok(t, err)
+		go func() { _ = q.locks.Campaign(t.Context(), "name", func(context.Context) error { return nil }) }()
+		heap := func() int64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc) //nolint:gosec // G115: so much fits in no memory
+		}
+		time.Sleep(time.Minute)
+		before := heap()
+		time.Sleep(3 * time.Hour)
+		if more := heap() - before; more > 200_000 { // there are 10,800 looks in that time
+			t.Errorf("%d bytes more", more)
+		}
+		ok(t, x.Release(t.Context()))
+	})
+}
+
+// Each attempt asks of what earlier ones have left at the nodes. While a node says nothing, each leaves something there for a TTL.
+func TestTriesBesideASilentNodeAreSoonForgotten(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		m.squat(0, 1)
+		p.links[2].All(lab.RequestLost)
+		const tries = 1000
+		for i := range tries {
+			_, err := p.store.Acquire(short(t, 2*time.Second), driver.Claim{Name: "name", Token: fmt.Sprint(i), TTL: time.Hour})
+			if driver.Explain(err).Kind != driver.HeldBy {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if ballots, _ := redlock.Behind(p.store); ballots > tries/4 {
+			t.Errorf("%d are remembered", ballots)
 		}
 	})
 }

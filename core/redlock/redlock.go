@@ -33,7 +33,7 @@ type Store struct {
 
 	mu      sync.Mutex // protects the fields below; taken before a ballot's
 	ballots map[owner]*ballot
-	behind  map[string][]*ballot // by name: those that are over, and may be at nodes still
+	behind  map[string]*leftover // by name: those that are over, and may be at nodes still
 	pruneAt int                  // the number of both at which those of no use any more are thrown out
 }
 
@@ -60,7 +60,7 @@ func New(nodes []driver.Driver, opts ...Option) *Store {
 		tasks:   tasks.New(),
 		ballots: make(map[owner]*ballot),
 		pruneAt: minPrune,
-		behind:  make(map[string][]*ballot),
+		behind:  make(map[string]*leftover),
 	}
 	for _, node := range nodes {
 		s.late = append(s.late, sweep.New(s.tasks.Go))

@@ -44,15 +44,18 @@ const (
 	absent // the node did not have it
 )
 
-// lingersAt says whether a ballot that is over may be at a node, in its queue too, or may soon be: a call is under way there.
-func (b *ballot) lingersAt(i int) bool {
+// lingersAt says whether a ballot that is over may be at a node, in its queue too, or may soon be: a call is under way there. For what went
+// unanswered it says until when that may be there.
+func (b *ballot) lingersAt(i int) (lingers bool, stray time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seat := &b.seats[i]
 	unfreed := seat.left == unknown && (time.Since(b.used) < b.most || b.stands())
+	if !seat.stray.IsZero() {
+		stray = seat.stray.Add(b.most)
+	}
 	return seat.flying+seat.waiting > 0 || (seat.granted || b.rank > 0) && unfreed ||
-		!seat.stray.IsZero() && time.Since(seat.stray) < b.most ||
-		!seat.queued.IsZero() && time.Since(seat.queued) < driver.PlaceLife(b.most)
+		!seat.queued.IsZero() && time.Since(seat.queued) < driver.PlaceLife(b.most), stray
 }
 
 // launch counts calls at all nodes as under way before any is asked. So a node whose turn comes when others have

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
@@ -113,4 +114,26 @@ func TestNobodyIsRefusedForWhatIsLeftOfItsOwnAttempts(t *testing.T) {
 	if got == 0 {
 		t.Error("nothing was granted")
 	}
+}
+
+// The same when neither the attempt nor a release has had an answer. The Store remembers until when that may be there, and not the attempt.
+func TestNobodyIsRefusedForWhatWentUnanswered(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 3, func(t *testing.T, m *mesh) {
+		p := m.process()
+		m.squat(0)
+		p.links[1].All(lab.Refused)
+		p.links[2].Next(lab.OpAcquire, lab.ReplyLost)
+		p.links[2].All(lab.RequestLost, lab.OpRelease)
+		_, err := p.store.Acquire(short(t, 2*time.Second), p.claim("first"))
+		isHeld(t, err)
+		time.Sleep(ttl / 2)
+		ok(t, m.stores[0].Release(t.Context(), driver.Claim{Name: "name", Token: "squatter"}))
+		for _, token := range []string{"second", "third"} {
+			_, err := p.store.Acquire(short(t, time.Second), p.claim(token))
+			if driver.Explain(err).Kind != driver.NotDone {
+				t.Errorf("%s: %v", token, err)
+			}
+		}
+	})
 }

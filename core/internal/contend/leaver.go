@@ -106,7 +106,7 @@ func (l *Leaver) Idle() <-chan struct{} { return l.ending.Idle() }
 func (p *Place) Lost(h *hold.Hold, now clock.Reading) Step { return p.vacate(h, h.Ended(now), now) }
 
 // Patience is how long the release may take.
-func (l *Leaver) Patience() time.Duration { return driver.Patience(l.hold.Want().Lifetime()) }
+func (l *Leaver) Patience() time.Duration { return driver.Patience(l.hold.Want().TTL) }
 
 // GiveUp ends a release that has had no answer for long enough.
 func (l *Leaver) GiveUp(now clock.Reading) Step { return l.over(now) }

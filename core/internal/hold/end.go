@@ -70,7 +70,7 @@ func (e *Ending) Send(now clock.Reading) (c driver.Claim, bound time.Duration, o
 	e.tried = true
 	left := e.left
 	left.Keep = e.keep(now)
-	return h.Claim.Release(&h.want.Wish, left), driver.Patience(h.want.Lifetime()), true
+	return h.Claim.Release(&h.want.Wish, left), driver.Patience(h.want.TTL), true
 }
 
 // keep is for how long the name is to stay taken from now on. The caller holds the mutex.

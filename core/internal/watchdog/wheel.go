@@ -69,6 +69,15 @@ func (w *wheel[W]) drop(x W) {
 	if e.index = -1; last == 0 {
 		s.first, s.early = clock.Never, clock.Never
 	}
+	s.shrink()
+}
+
+// shrink gives back room that is not needed any more. What is renewed together goes from slot to slot, and would need it in each of them.
+func (s *slot[W]) shrink() {
+	const least = 32
+	if c := cap(s.of); c > least && len(s.of) <= c/4 {
+		s.of = append([]scheduled[W](nil), s.of...)
+	}
 }
 
 // due takes out what may be looked at, all of it if all is true. What is overdue comes first.
@@ -97,6 +106,7 @@ func (s *slot[W]) due(due []W, now clock.Awake, all bool) []W {
 		}
 	}
 	clear(was[len(s.of):])
+	s.shrink()
 	return due
 }
 

@@ -55,3 +55,36 @@ func TestWhatIsDueComesOutOfTheWheelOnce(t *testing.T) {
 		}
 	}
 }
+
+// Many entries go round together, and are due or leave in each slot once. A slot must not keep the room that it needed for them.
+func TestAWheelHasRoomForWhatIsInIt(t *testing.T) {
+	t.Parallel()
+	const many = 1000
+	for how, gone := range map[string]func(w *wheel[*dog], all []*dog, now clock.Awake){
+		"are due": func(w *wheel[*dog], _ []*dog, now clock.Awake) { w.due(now, false) },
+		"leave": func(w *wheel[*dog], all []*dog, _ clock.Awake) {
+			for _, x := range all {
+				w.drop(x)
+			}
+		},
+	} {
+		w := newWheel[*dog]()
+		var all []*dog
+		for range many {
+			all = append(all, &dog{entry: Entry{index: -1}})
+		}
+		for now := clock.Awake(0); now < slots*span; now += span {
+			for _, x := range all {
+				w.set(x, now, 0)
+			}
+			gone(w, all, now)
+		}
+		room := 0
+		for i := range w {
+			room += cap(w[i].of)
+		}
+		if room > 50*many {
+			t.Errorf("they %s: room for %d, after %d", how, room, many)
+		}
+	}
+}
