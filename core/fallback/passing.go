@@ -92,8 +92,11 @@ func (p *passing) Renew(ctx context.Context, claims []driver.Claim) []error {
 	}
 	errs := p.inner.Renew(ctx, claims)
 	for i, err := range errs {
-		p.heard(err)
-		if c := claims[i]; err == nil && c.TTL > 0 {
+		c, m := claims[i], p.heard(err)
+		switch {
+		case m.Kind == driver.NotOwner:
+			p.table.lost(c)
+		case err == nil && c.TTL > 0:
 			p.table.prolong(c)
 		}
 	}

@@ -191,6 +191,17 @@ func (t *table) prolong(c driver.Claim) {
 	}
 }
 
+// lost says that the service has called c another one's, or nobody's.
+func (t *table) lost(c driver.Claim) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.names[c.Name]; n != nil {
+		n.drop(c.Token)
+		n.stir()
+		t.shut(c.Name, n)
+	}
+}
+
 // leave says that c is about to be released. A degraded lease ends by that; known says whether there was one of that token.
 func (t *table) leave(c driver.Claim) (known bool) {
 	t.mu.Lock()

@@ -68,6 +68,28 @@ func TestNamesOfLostLeasesAreForgotten(t *testing.T) {
 	})
 }
 
+func TestWhoHasTakenALostNameExcludesDegradedLeases(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(w *world) {
+		c := w.acquire("name")
+		w.check(w.store.Release(w.Context(), c))
+		_, err := w.store.Acquire(w.Context(), w.claim("name"))
+		w.check(err)
+		time.Sleep(3 * time.Second)
+		if err := w.Renew(w.Context(), []driver.Claim{c})[0]; driver.Explain(err).Kind != driver.NotOwner {
+			w.Error(err)
+		}
+		w.isHeld("name") // by the service's word
+		w.link.All(lab.Refused)
+		time.Sleep(9 * time.Second) // c would be over by now
+		if m := w.want("name"); m.Kind == driver.Done {
+			w.Error("somebody else may be at work")
+		}
+		time.Sleep(time.Second)
+		w.goesLocal("name", true)
+	})
+}
+
 func TestWhatNobodyHeardOfIsInNobodysWay(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
