@@ -227,7 +227,7 @@ func (m *meeting) has() { m.e.grant(m.d, m.mine); m.had = true }
 func (m *meeting) longs() { m.mine.TTL += time.Minute }
 
 // ends has it that mine has released the name, or left the queue.
-func (m *meeting) ends() { m.gone = m.frees(m.mine) }
+func (m *meeting) ends() { m.gone = m.frees(bare(m.mine)) }
 
 func (m *meeting) leaves() { m.left = true; m.leave() }
 
@@ -311,7 +311,7 @@ func (m *meeting) judge(g driver.Grant, err error) {
 		m.e.Errorf("%s: two owners", m.what)
 	case m.stays && !theirs:
 		m.e.Errorf("%s: it has ended another's grant", m.what)
-	case m.had && m.gone && mine:
+	case m.had && m.gone && mine && !m.doubt:
 		m.e.Errorf("%s: it owns the name again", m.what)
 	case err == nil && m.had && m.gone && m.step == 1, asked && !mine, said.Answered() && err != nil && mine:
 		m.e.Errorf("%s: told %v, and owns the name: %t", m.what, err, mine)
@@ -343,16 +343,20 @@ func (m *meeting) settle(err error) {
 	if i, ok := m.e.shows.(inspect.MarkerInspector); ok && m.mine.Dedup > 0 {
 		defer i.Unmark(m.e.ctx, m.name, m.mine.Scope)
 	}
-	all := map[*driver.Claim]driver.Driver{&m.mine: m.d, &m.theirs: m.other, &m.behind: m.other, &m.beside: m.other}
-	probe, handoff := m.e.claim(m.name), m.theirs.Handoff
+	again, handoff := m.mine, m.theirs.Handoff
+	if again.Keep == 0 {
+		again.Handoff = ""
+	}
+	probe := m.e.claim(m.name)
 	m.e.eventually("the name is free", func() bool {
+		m.e.ends(m.d, again, m.what)
 		if m.theirs.Handoff = handoff; handoff != "" && !m.stays { // nobody else gets what was left for it
 			m.comes()
 		}
-		for c, d := range all {
+		m.theirs.Handoff = ""
+		for _, c := range []driver.Claim{m.theirs, m.behind, m.beside} {
 			if c.TTL > 0 {
-				c.Keep, c.Handoff = 0, ""
-				m.e.ends(d, *c, m.what)
+				m.e.ends(m.other, c, m.what)
 			}
 		}
 		if !driver.Explain(err).Open() {
