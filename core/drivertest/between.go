@@ -9,191 +9,362 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // betweenCases have others come and go between the requests of a call.
 var betweenCases = []testCase{
-	// Right before each request of a call another process comes or goes. No two have the name, what a call says is so, and nothing
-	// is left.
+	// Right before each request of a call another process comes or goes, or the caller leaves. No more have the name than may, what a
+	// call says is so, and nothing is left.
 	{name: "WhoComesBetweenTheRequestsOfACallIsRespected", needs: []need{wires}, run: func(e *env) {
 		d, through := e.connect()
 		w := &wire{e: e, d: d, other: e.Driver(), through: through}
 		w.warm()
 		for _, r := range e.rivals() {
-			for what, meet := range meetings {
-				for step, more := 1, true; more && !e.Failed(); step++ {
-					more = w.meet(r, what, step, meet)
+			for what := range (&meeting{}).plots() {
+				for step, more := 1, !r.mixed || what == kindsMeet; more && !e.Failed(); step++ {
+					more = w.meet(r, what, step)
 				}
 			}
 		}
+		e.nothingLeft()
 	}},
 }
 
-// rivals are claims of which one alone can have a name, beside one that has it already, if there is such.
-type rivals struct{ mine, theirs, beside driver.Claim }
+// rivals are two claims, beside one that has the name already, if there is such.
+type rivals struct {
+	mine, theirs, beside driver.Claim
+	together, mixed      bool // both can have the name; they are of two kinds
+}
 
-func (e *env) rivals() []rivals {
-	none, owner, reader, permit := driver.Claim{}, e.lasting(""), e.lasting(""), e.lasting("")
-	reader.Limit, permit.Limit = driver.Readers, 2
-	all := []rivals{{owner, owner, none}}
-	if e.can.Shared {
-		all = append(all, rivals{owner, reader, none}, rivals{reader, owner, none})
+func (e *env) rivals() (all []rivals) {
+	kinds := e.kinds(always(""))
+	for kind, mine := range kinds {
+		for other, theirs := range kinds {
+			all = append(all, rivals{mine: mine, theirs: theirs, together: kind == other && !mine.Exclusive(), mixed: kind != other})
+		}
 	}
-	if e.can.Limit {
-		all = append(all, rivals{permit, permit, permit})
+	if permit, ok := kinds["limited"]; ok {
+		all = append(all, rivals{mine: permit, theirs: permit, beside: permit})
+	}
+	if e.can.Dedup {
+		c := e.lasting("")
+		c.Dedup, c.Scope = time.Hour, "scope"
+		all = append(all, rivals{mine: c, theirs: c})
 	}
 	return all
 }
 
-// meeting is a call for mine over connections that a case breaks, and what another process does meanwhile.
+// meeting is a call for mine over connections that a case breaks, and what is done meanwhile.
 type meeting struct {
 	*wire
 	rivals
-	step  int // the request before which it is done
+	step  int                // the request before which it is done
+	leave context.CancelFunc // of the caller's context
 	begin sync.Once
-	came  bool         // it has begun
-	g     driver.Grant // mine
-	got   driver.Grant // theirs
-	stays bool         // theirs has the name, and has not released it
+	begun chan struct{} // closed as it begins
+
+	got    driver.Grant // theirs
+	behind driver.Claim // who waits behind theirs
+	had    bool         // mine has had the name before the call
+	asks   bool         // the call asks for the name
+	gone   bool         // and it was taken from mine
+	stays  bool         // theirs has the name, and has not released it
+	done   bool         // theirs has left a marker
+	left   bool         // the caller has left
+	doubt  bool         // the call may not know what came of it
+	cannot bool         // the backend cannot do this
 }
+
+// call is one for mine.
+type call func(ctx context.Context, d driver.Driver) (driver.Grant, error)
+
+// plot is what is done before a call, and right before a request of it.
+type plot struct {
+	before, meanwhile []func()
+	call              call
+}
+
+func (m *meeting) plots() map[string]plot {
+	type acts = []func()
+	return map[string]plot{
+		kindsMeet:                   {nil, acts{m.comes}, m.acquire},
+		"an acquire, a whole grant": {nil, acts{m.comes, m.goes}, m.acquire},
+		"an acquire, a whole grant before one who waits":  {nil, acts{m.comes, m.follows, m.goes}, m.acquire},
+		"an acquire, the owner's release":                 {acts{m.comes}, acts{m.goes}, m.acquire},
+		"an acquire, its caller leaves":                   {nil, acts{m.leaves}, m.acquire},
+		"an acquire, another as its caller leaves":        {nil, acts{m.comes, m.leaves}, m.acquire},
+		"an acquire, another uses a hand-off":             {acts{m.awaits}, acts{m.comes}, m.acquire},
+		"a hand-off, another uses it":                     {acts{m.awaits, m.uses}, acts{m.comes}, m.acquire},
+		"an acquire out of the queue, one who waits":      {acts{m.doubts, m.comes, m.queues, m.goes}, acts{m.ends, m.comes, m.follows, m.goes}, m.acquire},
+		"a wait, the owner's release":                     {acts{m.comes}, acts{m.goes}, m.wait},
+		"a look, its end":                                 {acts{m.comes}, acts{m.leaves, m.ends}, m.look},
+		"a renewal, a release and a grant":                {acts{m.has}, acts{m.ends, m.comes}, m.renew},
+		"a renewal, another":                              {acts{m.has}, acts{m.comes}, m.renew},
+		"a renewal, itself":                               {acts{m.has}, acts{m.renewsToo}, m.renew},
+		"a longer renewal, its caller leaves":             {acts{m.has, m.longs}, acts{m.leaves}, m.renew},
+		"a longer renewal, a release and a grant":         {acts{m.has, m.longs, m.doubts}, acts{m.ends, m.comes}, m.renew},
+		"a release, a release and a grant":                {acts{m.has, m.doubts}, acts{m.ends, m.comes}, m.release},
+		"a release, another":                              {acts{m.has}, acts{m.comes}, m.release},
+		"a release, its caller leaves":                    {acts{m.has}, acts{m.leaves}, m.release},
+		"a release for a hand-off, a release and a grant": {acts{m.has, m.doubts, m.hands}, acts{m.ends, m.comes}, m.release},
+		"a release for a hand-off, its caller leaves":     {acts{m.has, m.hands}, acts{m.leaves}, m.release},
+		"a release out of the queue, the owner's release": {acts{m.comes, m.queues}, acts{m.goes}, m.release},
+	}
+}
+
+// kindsMeet is the meeting of claims of two kinds.
+const kindsMeet = "an acquire, another"
 
 // mostRequests are looked at of a call. What sends more has them in the background.
 const mostRequests = 4
 
 // meet plays a meeting, and says whether there may be another request.
-func (w *wire) meet(r rivals, what string, step int, play func(m *meeting) error) bool {
+func (w *wire) meet(r rivals, what string, step int) bool {
 	w.e.Helper()
-	w.what = fmt.Sprintf("%s, limits %d and %d, before request %d", what, r.mine.Limit, r.theirs.Limit, step)
+	w.what = fmt.Sprintf("%s, limits %d, %d and %d, dedup %s, before request %d", what, r.mine.Limit, r.theirs.Limit, r.beside.Limit, r.mine.Dedup, step)
 	w.name = strings.NewReplacer(" ", "-", ",", "").Replace(w.what)
 	for _, c := range []*driver.Claim{&r.mine, &r.theirs, &r.beside} {
 		c.Name, c.Token = w.name, token()
 	}
-	m := &meeting{wire: w, rivals: r, step: step}
+	m := &meeting{wire: w, rivals: r, step: step, begun: make(chan struct{})}
+	p := m.plots()[what]
 	if r.beside.Limit > 0 {
 		w.e.grant(w.other, r.beside)
 	}
-	m.settles(play(m))
-	w.e.free(w.name)
-	return m.over() && step < mostRequests
-}
-
-// meetings return what the call for mine said.
-var meetings = map[string]func(m *meeting) error{
-	"an acquire": func(m *meeting) error {
-		return m.between(m.theirsComes, m.acquire)
-	},
-	"an acquire, a whole grant": func(m *meeting) error {
-		err := m.between(func() { m.theirsComes(); m.theirsGoes() }, m.acquire)
-		if err == nil && m.g.Fence <= m.got.Fence && m.e.can.Fence && m.mine.Limit <= 0 {
-			m.e.Errorf("%s: fence %d after %d", m.what, m.g.Fence, m.got.Fence)
-		}
-		return err
-	},
-	"an acquire, the owner's release": func(m *meeting) error {
-		m.theirsComes()
-		return m.between(m.theirsGoes, m.acquire)
-	},
-	"a wait, the owner's release": func(m *meeting) error {
-		m.theirsComes()
-		m.before(m.theirsGoes)
-		next := m.e.begins(m.d, m.mine)
-		select {
-		case <-next.first:
-			time.Sleep(m.e.Slow)
-		case <-next.over:
-		}
-		if !m.over() { // it sends no more
-			m.theirsGoes()
-		}
-		m.g = next.granted(m.e.hearing(m.mine), m.what)
-		return nil
-	},
-	"a renewal, a release and a grant": func(m *meeting) error {
-		m.e.grant(m.d, m.mine)
-		return m.between(m.mineGoes, func(ctx context.Context) error { return m.d.Renew(ctx, []driver.Claim{m.mine})[0] })
-	},
-	"a release, a release and a grant": func(m *meeting) error {
-		m.e.grant(m.d, m.mine)
-		return m.between(m.mineGoes, m.release)
-	},
-	"a release out of the queue, the owner's release": func(m *meeting) error {
-		m.theirsComes()
-		m.e.queue(m.d, m.mine, m.what)
-		if err := m.between(m.theirsGoes, m.release); err != nil {
-			return err
-		}
-		return driver.ErrNotOwner // what it was granted directly it has given back
-	},
-}
-
-// before has do run right before a request, on another goroutine.
-func (m *meeting) before(do func()) {
-	for _, wire := range m.through {
-		wire.Before(m.step, func() {
-			m.begin.Do(func() { m.came = true; do() })
+	for _, act := range p.before {
+		act()
+	}
+	if m.cannot {
+		m.settle(nil)
+		return false
+	}
+	var ctx context.Context
+	ctx, m.leave = context.WithTimeout(w.e.ctx, driver.Patience(m.mine.TTL))
+	defer m.leave()
+	for _, wire := range w.through {
+		wire.Before(step, func() {
+			m.begin.Do(func() {
+				close(m.begun)
+				for _, act := range p.meanwhile {
+					act()
+				}
+			})
 		})
 	}
-}
-
-// between makes a call, and has do run right before one of its requests.
-func (m *meeting) between(do func(), call func(ctx context.Context) error) error {
-	m.before(do)
-	defer m.over()
-	ctx, cancel := context.WithTimeout(m.e.ctx, driver.Patience(m.mine.TTL))
-	defer cancel()
-	return call(ctx)
+	g, err := p.call(ctx, w.d)
+	more := m.over()
+	m.judge(g, err)
+	m.settle(err)
+	return more && step < mostRequests
 }
 
 // over has nothing begin any more. When what has begun is over, it says whether there was such a request.
 func (m *meeting) over() bool {
 	heal(m.through)
 	m.begin.Do(func() {})
-	return m.came
+	select {
+	case <-m.begun:
+		return true
+	default:
+		return false
+	}
 }
 
-func (m *meeting) acquire(ctx context.Context) (err error) {
-	m.g, err = m.d.Acquire(ctx, m.mine)
-	return err
+// Calls.
+
+func (m *meeting) acquire(ctx context.Context, d driver.Driver) (driver.Grant, error) {
+	m.asks = true
+	return d.Acquire(ctx, m.mine)
 }
 
-func (m *meeting) release(ctx context.Context) error { return m.d.Release(ctx, m.mine) }
+func (m *meeting) renew(ctx context.Context, d driver.Driver) (g driver.Grant, err error) {
+	return g, d.Renew(ctx, []driver.Claim{m.mine})[0]
+}
 
-// theirsComes has theirs take the name if it can.
-func (m *meeting) theirsComes() {
+func (m *meeting) release(ctx context.Context, d driver.Driver) (g driver.Grant, err error) {
+	return g, d.Release(ctx, m.mine)
+}
+
+// look is a Wait that ends with the first answer.
+func (m *meeting) look(ctx context.Context, d driver.Driver) (driver.Grant, error) {
+	m.asks = true
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := m.mine
+	c.Heard = func(*driver.Held) { cancel() }
+	return d.Wait(ctx, c)
+}
+
+func (m *meeting) wait(_ context.Context, d driver.Driver) (driver.Grant, error) {
+	m.asks = true
+	next := m.e.begins(d, m.mine)
+	select {
+	case <-m.begun:
+	case <-next.over:
+	case <-next.first:
+		select {
+		case <-m.begun:
+		case <-next.over:
+		case <-time.After(m.e.Slow):
+		}
+	}
+	if !m.over() { // it sends no more
+		m.goes()
+	}
+	m.e.within(m.e.hearing(m.mine), m.what, func() { <-next.over })
+	return next.g, next.err
+}
+
+// What may be done before a call, or meanwhile.
+
+// renewsToo has it that the renewal is sent twice.
+func (m *meeting) renewsToo() { _, _ = m.renew(m.e.ctx, m.other) }
+
+func (m *meeting) has() { m.e.grant(m.d, m.mine); m.had = true }
+
+// longs has the renewal ask for a longer TTL.
+func (m *meeting) longs() { m.mine.TTL += time.Minute }
+
+// ends has it that mine has released the name, or left the queue.
+func (m *meeting) ends() { m.gone = m.frees(bare(m.mine)) }
+
+func (m *meeting) leaves() { m.left = true; m.leave() }
+
+// doubts says that the call need not find out what has come of it.
+func (m *meeting) doubts() { m.doubt = true }
+
+func (m *meeting) queues() {
+	if m.cannot = m.together; !m.cannot {
+		m.e.queue(m.d, m.mine, m.what)
+	}
+}
+
+// comes has theirs take the name if it can.
+func (m *meeting) comes() {
 	g, err := m.other.Acquire(m.e.ctx, m.theirs)
-	if m.got, m.stays = g, err == nil; err != nil && driver.Explain(err).Held == nil {
+	if m.got, m.stays = g, err == nil; !driver.Explain(err).Answered() {
 		m.e.Errorf("%s: the other one: %v", m.what, err)
 	}
 }
 
-func (m *meeting) theirsGoes() { m.ends(m.theirs); m.stays = false }
+// goes has theirs release it, with a marker if there can be one.
+func (m *meeting) goes() {
+	m.frees(m.theirs)
+	m.done, m.stays = m.stays && m.theirs.Dedup > 0, false
+}
 
-// mineGoes has mine release the name by another process, and theirs take it.
-func (m *meeting) mineGoes() { m.ends(m.mine); m.theirsComes() }
-
-func (m *meeting) ends(c driver.Claim) {
-	if err := m.other.Release(m.e.ctx, c); err != nil && !errors.Is(err, driver.ErrNotOwner) {
+// frees releases c by another process than its own, and says whether it has owned the name.
+func (m *meeting) frees(c driver.Claim) bool {
+	err := m.e.answered(c, func(ctx context.Context) error { return m.other.Release(ctx, c) })
+	if err != nil && !errors.Is(err, driver.ErrNotOwner) {
 		m.e.Errorf("%s: a release: %v", m.what, err)
+	}
+	return err == nil
+}
+
+// follows has one more wait behind theirs.
+func (m *meeting) follows() {
+	if !m.stays || !m.e.can.Queue {
+		return
+	}
+	m.behind = m.e.lasting(m.name)
+	ctx, cancel := context.WithCancel(m.e.ctx)
+	defer cancel()
+	c := m.behind
+	c.Heard = func(*driver.Held) { cancel() }
+	if _, err := m.other.Wait(ctx, c); err == nil {
+		m.e.Errorf("%s: one who waits has the name, too", m.what)
 	}
 }
 
-// settles fails the case unless what the call for mine said is so, and ends all.
-func (m *meeting) settles(err error) {
+// awaits has the name left for a hand-off, which theirs uses.
+func (m *meeting) awaits() {
+	if m.cannot = !m.detaches() || m.mine.Dedup > 0; !m.cannot {
+		giver := m.e.lasting(m.name)
+		m.e.grant(m.other, giver)
+		m.e.release(m.other, handedOff(giver, time.Minute))
+		m.theirs.Handoff = someHandoff
+	}
+}
+
+func (m *meeting) uses() { m.mine.Handoff = someHandoff }
+
+// hands has the release leave the name for a hand-off, beside the marker. theirs asks for that.
+func (m *meeting) hands() {
+	if m.cannot = !m.detaches(); !m.cannot {
+		m.mine, m.theirs.Handoff, m.theirs.Dedup = handedOff(m.mine, time.Minute), someHandoff, 0
+	}
+}
+
+func (m *meeting) detaches() bool {
+	return m.e.can.Detach && m.mine.Exclusive() && m.theirs.Exclusive()
+}
+
+// judge fails the case unless what the call said is so.
+func (m *meeting) judge(g driver.Grant, err error) {
 	m.e.Helper()
 	mine, theirs, said := m.e.owns(m.d, m.mine), m.e.owns(m.other, m.theirs), driver.Explain(err)
+	asked := err == nil && m.asks && (mine || !m.gone) // else it may have been granted the name before that was taken from it
 	switch {
-	case mine && theirs:
+	case mine && theirs && !m.together:
 		m.e.Errorf("%s: two owners", m.what)
 	case m.stays && !theirs:
 		m.e.Errorf("%s: it has ended another's grant", m.what)
-	case err == nil && m.stays && m.step == 1:
-		m.e.Errorf("%s: it is told that it has the name", m.what)
-	case err == nil && m.g.TTL > 0 && !mine, mine && said.Answered() && err != nil:
+	case m.had && m.gone && mine && !m.doubt:
+		m.e.Errorf("%s: it owns the name again", m.what)
+	case err == nil && m.had && m.gone && m.step == 1, asked && !mine, said.Answered() && err != nil && mine:
 		m.e.Errorf("%s: told %v, and owns the name: %t", m.what, err, mine)
+	case errors.Is(err, driver.ErrNotSent) && !m.gone && mine != m.had:
+		m.e.Errorf("%s: nothing was sent, and owns the name: %t", m.what, mine)
+	case !said.Answered() && !m.left && !m.doubt && !errors.Is(err, context.DeadlineExceeded): // on a busy machine
+		m.e.Errorf("%s: %v", m.what, err)
+	case asked && !m.together && g.Fence > 0 && g.Fence <= m.got.Fence:
+		m.e.Errorf("%s: fence %d after %d", m.what, g.Fence, m.got.Fence)
+	case asked && !m.together && m.behind.Name != "" && !m.e.Overtaken:
+		m.e.Errorf("%s: it has overtaken one who waits", m.what)
+	case asked && m.done, m.had && m.stays && m.theirs.Dedup > 0 && m.marked():
+		m.e.Errorf("%s: granted beside a marker, or has left one after another's grant", m.what)
 	}
-	m.e.ends(m.d, m.mine, m.what)
-	m.e.ends(m.other, m.theirs, m.what)
-	if m.beside.Limit > 0 {
-		m.e.release(m.other, m.beside)
+}
+
+// marked says whether there is a marker.
+func (m *meeting) marked() bool {
+	probe := m.theirs
+	probe.Token = token()
+	_, err := m.e.again(probe, m.other.Acquire)
+	_, found := errors.AsType[*driver.Duplicate](err)
+	return found
+}
+
+// settle ends all. Behind a call whose outcome is not known, that is done until it cannot come any more, as core does.
+func (m *meeting) settle(err error) {
+	m.e.Helper()
+	if i, ok := m.e.shows.(inspect.MarkerInspector); ok && m.mine.Dedup > 0 {
+		defer i.Unmark(m.e.ctx, m.name, m.mine.Scope)
 	}
+	again, handoff := m.mine, m.theirs.Handoff
+	if again.Keep == 0 {
+		again.Handoff = ""
+	}
+	probe := m.e.claim(m.name)
+	m.e.eventually("the name is free", func() bool {
+		m.e.ends(m.d, again, m.what)
+		if m.theirs.Handoff = handoff; handoff != "" && !m.stays { // nobody else gets what was left for it
+			m.comes()
+		}
+		m.theirs.Handoff = ""
+		for _, c := range []driver.Claim{m.theirs, m.behind, m.beside} {
+			if c.TTL > 0 {
+				m.e.ends(m.other, c, m.what)
+			}
+		}
+		if !driver.Explain(err).Open() {
+			m.e.grantAfterRelease(m.other, probe)
+			return true
+		}
+		_, err := m.e.again(probe, m.other.Acquire)
+		return err == nil
+	})
+	m.e.release(m.other, probe)
 }

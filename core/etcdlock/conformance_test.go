@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -73,6 +74,28 @@ func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	service().RunUneven(t, servers.Etcd(t))
+}
+
+// A lease that keeps nothing is known to nobody, and may last for long.
+func TestWhoComesBetweenTheRequestsOfACallLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	s := service()
+	config := s.Config
+	s.Config = func(t testing.TB, addr, room string) drivertest.Config {
+		c, client := config(t, addr, room), dial(t, addr)
+		keys := c.Leftovers
+		c.Leftovers = func() []string {
+			answer, err := client.Leases(t.Context())
+			ok(t, err)
+			left := keys()
+			for _, lease := range answer.Leases {
+				left = append(left, fmt.Sprintf("lease %x", lease.ID))
+			}
+			return left
+		}
+		return c
+	}
+	s.Run(t, servers.Etcd(t), "between")
 }
 
 // Leases and waiters of a user with a password, who may do what docs/backends/etcd.md lists and no more.

@@ -2,14 +2,13 @@ package etcdlock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -36,29 +35,6 @@ func TestAReleaseThatTheClientSendsTwiceIsNoLoss(t *testing.T) {
 	x, err := locks.TryAcquire(t.Context(), "name")
 	noError(t, err)
 	noError(t, x.Release(t.Context()))
-}
-
-func TestRefusedClaimsLeaveNoLease(t *testing.T) {
-	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
-	for range 5 {
-		var wg sync.WaitGroup
-		for range 8 { // they all find it free
-			wg.Go(func() {
-				c := driver.Claim{Name: "name", Token: rand.Text(), TTL: time.Minute}
-				if _, err := s.Acquire(t.Context(), c); err == nil {
-					time.Sleep(50 * time.Millisecond)
-					noError(t, s.Release(t.Context(), c))
-				}
-			})
-		}
-		wg.Wait()
-	}
-	answer, err := s.client.Leases(t.Context())
-	noError(t, err)
-	if len(answer.Leases) != 0 {
-		t.Errorf("%d leases", len(answer.Leases))
-	}
 }
 
 func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
@@ -123,6 +99,20 @@ func queue(t *testing.T, s *Store, c driver.Claim) error {
 func open(t *testing.T, addr string, opts ...Option) *Store {
 	t.Helper()
 	return New(Dial(t, clientv3.Config{Endpoints: []string{addr}}), opts...)
+}
+
+// Intercepted returns a client whose requests go through unary, and whose streams are what stream makes of them, unless that is nil.
+func Intercepted(t *testing.T, addr string, unary func(ctx context.Context, req any, invoke func(context.Context) error) error, stream grpc.StreamClientInterceptor) *clientv3.Client {
+	t.Helper()
+	options := []grpc.DialOption{grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			return unary(ctx, req, func(ctx context.Context) error { return invoker(ctx, method, req, reply, cc, opts...) })
+		},
+	)}
+	if stream != nil {
+		options = append(options, grpc.WithChainStreamInterceptor(stream))
+	}
+	return Dial(t, clientv3.Config{Endpoints: []string{addr}, DialOptions: options})
 }
 
 // Dial returns a client that ends with the test.

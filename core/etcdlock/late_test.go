@@ -33,18 +33,11 @@ func TestAnEntryThatComesLateIsLeft(t *testing.T) {
 	gate, executed, next := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	asks, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	slow := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		r, ok := req.(*pb.TxnRequest)
-		lines := false
-		if ok {
-			for _, op := range r.Success {
-				if p := op.GetRequestPut(); p != nil && bytes.Contains(p.Key, []byte("queue/")) {
-					lines = true
-				}
-			}
-		}
-		if !lines || !armed.CompareAndSwap(true, false) {
-			err := invoke(ctx, method, req, reply, cc, opts...)
+	slow := func(ctx context.Context, req any, invoke func(context.Context) error) error {
+		r, _ := req.(*pb.TxnRequest)
+		queues := slices.ContainsFunc(r.GetSuccess(), func(op *pb.RequestOp) bool { return bytes.Contains(op.GetRequestPut().GetKey(), []byte("queue/")) })
+		if !queues || !armed.CompareAndSwap(true, false) {
+			err := invoke(ctx)
 			select {
 			case next <- struct{}{}:
 			default:
@@ -54,13 +47,13 @@ func TestAnEntryThatComesLateIsLeft(t *testing.T) {
 		cancel()
 		go func() {
 			<-gate
-			_ = invoke(context.WithoutCancel(ctx), method, req, new(pb.TxnResponse), cc, opts...)
+			_ = invoke(context.WithoutCancel(ctx))
 			close(executed)
 		}()
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err() // as grpc says it
 	}
-	far := etcdlock.Dial(t, clientv3.Config{Endpoints: []string{server.Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(slow)}})
+	far := etcdlock.Intercepted(t, server.Addr(), slow, nil)
 	locks, other := locker(t, etcdlock.New(far)), locker(t, etcdlock.New(direct))
 	ok(t, acquire(t, locks, "warm").Release(t.Context()))
 	holder := acquire(t, other, "name")
@@ -107,13 +100,11 @@ func TestAWatchThatFailsAtOnceIsNotBegunAgainAtOnce(t *testing.T) {
 		}
 		return stream(ctx, desc, cc, method, opts...)
 	}
-	count := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	count := func(ctx context.Context, _ any, invoke func(context.Context) error) error {
 		looks.Add(1)
-		return invoke(ctx, method, req, reply, cc, opts...)
+		return invoke(ctx)
 	}
-	store := etcdlock.New(etcdlock.Dial(t, clientv3.Config{
-		Endpoints: []string{servers.Etcd(t).Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(deny), grpc.WithChainUnaryInterceptor(count)},
-	}))
+	store := etcdlock.New(etcdlock.Intercepted(t, servers.Etcd(t).Addr(), count, deny))
 	claim := driver.Claim{Name: "name", Token: "one", TTL: time.Minute}
 	_, err := store.Acquire(t.Context(), claim)
 	ok(t, err)
@@ -151,9 +142,8 @@ func TestAWatchBeginsNow(t *testing.T) {
 		s, err := stream(ctx, desc, cc, method, opts...)
 		return created{s, from}, err
 	}
-	ctx, store := t.Context(), etcdlock.New(etcdlock.Dial(t, clientv3.Config{
-		Endpoints: []string{servers.Etcd(t).Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(see)},
-	}))
+	all := func(ctx context.Context, _ any, invoke func(context.Context) error) error { return invoke(ctx) }
+	ctx, store := t.Context(), etcdlock.New(etcdlock.Intercepted(t, servers.Etcd(t).Addr(), all, see))
 	owner := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
 	_, err := store.Acquire(ctx, owner)
 	ok(t, err)

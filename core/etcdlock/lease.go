@@ -89,29 +89,36 @@ type doubts struct {
 }
 
 // doubt notes the lease of a transaction of c that has failed, or drops it if that was not sent. A lease is noted until its
-// TTL is over: it has ended then, unless it keeps something.
-func (s *Store) doubt(ctx context.Context, c driver.Claim, err error, lease clientv3.LeaseID) {
+// TTL is over: it has ended then, unless it keeps something. before are those that the transaction may have taken a key from.
+func (s *Store) doubt(ctx context.Context, c driver.Claim, err error, lease clientv3.LeaseID, before ...clientv3.LeaseID) {
 	if errors.Is(err, driver.ErrNotSent) {
 		s.drop(ctx, lease)
 		return
 	}
-	d := &s.doubts
+	s.doubts.note(c.Token, c.TTL, append(before, lease)...)
+}
+
+// note keeps leases in mind for a while.
+func (d *doubts) note(of string, ttl time.Duration, leases ...clientv3.LeaseID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.m == nil {
 		d.m = make(map[string][]clientv3.LeaseID)
 	}
-	if d.m[c.Token] == nil {
-		time.AfterFunc(c.TTL, func() { d.take(c.Token) })
+	if d.m[of] == nil {
+		time.AfterFunc(ttl, func() { d.take(of) })
 	}
-	d.m[c.Token] = append(d.m[c.Token], lease)
+	d.m[of] = append(d.m[of], leases...)
 }
 
-// take returns the leases that are noted for a token, and forgets them.
-func (d *doubts) take(token string) []clientv3.LeaseID {
+// releaseOf stands for c's releases that left something, as far as is known. If a later one does, they did not, and never will.
+func releaseOf(c driver.Claim) string { return "release of " + c.Token }
+
+// take returns the leases that are noted for a token or a release, and forgets them.
+func (d *doubts) take(of string) []clientv3.LeaseID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	leases := d.m[token]
-	delete(d.m, token)
+	leases := d.m[of]
+	delete(d.m, of)
 	return leases
 }

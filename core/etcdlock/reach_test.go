@@ -1,7 +1,6 @@
 package etcdlock_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -30,14 +29,7 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 		"alarm disarm":                             full,
 		"etcd wants a user": func(t *testing.T) string {
 			addr := servers.Etcd(t).Addr()
-			root := dial(t, addr)
-			for _, step := range []func(context.Context) error{
-				func(ctx context.Context) error { _, err := root.UserAdd(ctx, "root", "hunter2"); return err },
-				func(ctx context.Context) error { _, err := root.UserGrantRole(ctx, "root", "root"); return err },
-				func(ctx context.Context) error { _, err := root.AuthEnable(ctx); return err },
-			} {
-				ok(t, step(t.Context()))
-			}
+			secure(t, dial(t, addr))
 			return addr
 		},
 	} {

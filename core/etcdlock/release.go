@@ -74,15 +74,14 @@ func (s *Store) free(ctx context.Context, c driver.Claim, own *mvccpb.KeyValue) 
 	}
 	answer, err := s.txn(ctx, c.Name, []clientv3.Cmp{unchanged(string(own.Key), own)}, steps, nil)
 	switch {
-	case errors.Is(err, driver.ErrNotSent):
-		s.drop(ctx, made...)
-		return err
 	case err != nil: // they may keep what it has left
+		s.doubts.note(releaseOf(c), c.TTL, made...)
+		s.doubts.note(c.Token, c.TTL, clientv3.LeaseID(own.Lease))
 		return err
 	case !answer.Succeeded:
 		s.drop(ctx, made...)
 		return driver.ErrNotOwner
 	}
-	s.drop(ctx, clientv3.LeaseID(own.Lease))
+	s.drop(ctx, append(s.doubts.take(releaseOf(c)), clientv3.LeaseID(own.Lease))...)
 	return nil
 }

@@ -93,7 +93,7 @@ func (s *Store) change(ctx context.Context, c driver.Claim, now state) (revision
 	answer, err := s.txn(ctx, c.Name, conditions, steps, nil)
 	switch {
 	case err != nil: // what it may have taken is there, and goes with its lease
-		s.doubt(ctx, c, err, lease)
+		s.doubt(ctx, c, err, lease, clientv3.LeaseID(now.mine.key.Lease))
 		return 0, err
 	case !answer.Succeeded:
 		s.drop(ctx, lease)

@@ -9,7 +9,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
@@ -21,7 +20,7 @@ import (
 func gated(t *testing.T) (s *Store, gate chan struct{}, sent *atomic.Int32) {
 	t.Helper()
 	gate, sent = make(chan struct{}), new(atomic.Int32)
-	wait := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	wait := func(ctx context.Context, req any, invoke func(context.Context) error) error {
 		if _, ok := req.(*pb.TxnRequest); ok {
 			sent.Add(1)
 			select {
@@ -30,11 +29,9 @@ func gated(t *testing.T) (s *Store, gate chan struct{}, sent *atomic.Int32) {
 				sent.Add(-1)
 			}
 		}
-		return invoke(ctx, method, req, reply, cc, opts...)
+		return invoke(ctx)
 	}
-	return New(Dial(t, clientv3.Config{
-		Endpoints: []string{servers.Etcd(t).Addr()}, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(wait)},
-	})), gate, sent
+	return New(Intercepted(t, servers.Etcd(t).Addr(), wait, nil)), gate, sent
 }
 
 // busy has transactions under way that no gate lets through, so that others gather. They count for a while: see package share.

@@ -1,13 +1,11 @@
 package memcachedlock_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -17,16 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/memcachedlock"
 )
-
-// before has f run once, right before a command of the client is sent.
-func before(mc *memcache.Client, command string, f func()) {
-	var once atomic.Bool
-	eachWrite(mc, func(b []byte) {
-		if bytes.HasPrefix(b, []byte(command)) && once.CompareAndSwap(false, true) {
-			f()
-		}
-	})
-}
 
 // eachWrite has f run before anything is sent.
 func eachWrite(mc *memcache.Client, f func([]byte)) {
@@ -45,56 +33,6 @@ type hooked struct {
 func (h *hooked) Write(b []byte) (int, error) {
 	h.write(b)
 	return h.Conn.Write(b)
-}
-
-// A call is two commands. Right before the second one is sent somebody else may come, or go: its own command that was sent again, too.
-func TestWhatComesBetweenTwoCommandsOfACallIsRespected(t *testing.T) {
-	t.Parallel()
-	mine, theirs := claim("name", "mine"), claim("name", "theirs")
-	acquire := func(ctx context.Context, s driver.Driver) error { _, err := s.Acquire(ctx, mine); return err }
-	renew := func(ctx context.Context, s driver.Driver) error { return s.Renew(ctx, []driver.Claim{mine})[0] }
-	release := func(ctx context.Context, s driver.Driver) error { return s.Release(ctx, mine) }
-	expires := func(t *testing.T, other driver.Driver, direct *memcache.Client, _ func()) {
-		t.Helper()
-		ok(t, direct.Delete("holdfast:name"))
-		grant(t, other, theirs)
-	}
-	type meanwhile = func(t *testing.T, other driver.Driver, direct *memcache.Client, leave func())
-	for what, c := range map[string]struct {
-		before driver.Claim
-		at     string
-		does   meanwhile
-		call   func(ctx context.Context, s driver.Driver) error
-		want   error
-		owner  driver.Claim
-	}{
-		"a release after another's grant": {mine, "cas ", expires, release, driver.ErrNotOwner, theirs},
-		"a renewal after another's grant": {mine, "cas ", expires, renew, driver.ErrNotOwner, theirs},
-		"a renewal beside one of the same": {mine, "cas ", func(t *testing.T, other driver.Driver, _ *memcache.Client, _ func()) {
-			t.Helper()
-			ok(t, renew(t.Context(), other))
-		}, renew, nil, mine},
-		"an acquire of what has come free": {theirs, "gets ", func(t *testing.T, other driver.Driver, _ *memcache.Client, _ func()) {
-			t.Helper()
-			ok(t, other.Release(t.Context(), theirs))
-		}, acquire, nil, mine},
-		"a release of a caller that has left": {mine, "gets ", func(_ *testing.T, _ driver.Driver, _ *memcache.Client, leave func()) { leave() }, release, driver.ErrNotSent, mine},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			addr := servers.Memcached(t).Addr()
-			slow, direct := dial(t, addr), dial(t, addr)
-			other := memcachedlock.New(direct)
-			grant(t, other, c.before)
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			before(slow, c.at, func() { c.does(t, other, direct, leave) })
-			if err := c.call(ctx, memcachedlock.New(slow)); !errors.Is(err, c.want) {
-				t.Errorf("%v, and not %v", err, c.want)
-			}
-			ok(t, other.Renew(t.Context(), []driver.Claim{c.owner})[0])
-		})
-	}
 }
 
 func TestARefusedDialSaysThatNothingWasSent(t *testing.T) {
