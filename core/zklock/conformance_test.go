@@ -43,10 +43,10 @@ var service = backendtest.Service{
 		other, _ := connect(t, addr, longSession)
 		remove := func(name string) { // the first of the queue
 			dir := "/suite/" + room + "/" + name
-			seats, _, err := other.Children(dir)
+			entries, _, err := other.Children(dir)
 			ok(t, err)
-			if len(seats) > 0 {
-				first := slices.MinFunc(seats, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+			if len(entries) > 0 {
+				first := slices.MinFunc(entries, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
 				ok(t, other.Delete(dir+"/"+first, -1))
 			}
 		}

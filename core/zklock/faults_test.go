@@ -62,14 +62,14 @@ func (w *world) cut(t *testing.T) {
 	eventually(t, "the client notices", func() bool { return w.conn.State() != zk.StateHasSession })
 }
 
-// seats are the znodes in the queue for name.
-func (w *world) seats(t *testing.T, name string) []string {
+// entries are the znodes in the queue for name.
+func (w *world) entries(t *testing.T, name string) []string {
 	t.Helper()
-	seats, _, err := w.direct.Children("/holdfast/" + name)
+	entries, _, err := w.direct.Children("/holdfast/" + name)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		t.Fatal(err)
 	}
-	return seats
+	return entries
 }
 
 func TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
@@ -116,8 +116,8 @@ func TestADeletionThatFailsIsTriedAgainUntilItIsDone(t *testing.T) {
 		t.Errorf("a release that was not sent: %v", err)
 	}
 	eventually(t, "it is deleted", func() bool {
-		seats, _, err := conn.Children("/holdfast/name")
-		return err == nil && len(seats) == 0 || errors.Is(err, zk.ErrNoNode)
+		entries, _, err := conn.Children("/holdfast/name")
+		return err == nil && len(entries) == 0 || errors.Is(err, zk.ErrNoNode)
 	})
 	if n := left.Load(); n >= 0 {
 		t.Errorf("%d deletions have not failed", n+1)
@@ -136,9 +136,9 @@ func TestACreationThatNobodyWaitsForIsUndone(t *testing.T) {
 			t.Errorf("acquire: %v", err)
 		}
 		asked := time.Now()
-		eventually(t, "the znode is there", func() bool { return len(w.seats(t, "name")) == 1 })
+		eventually(t, "the znode is there", func() bool { return len(w.entries(t, "name")) == 1 })
 		w.proxy.Reset()
-		eventually(t, "the znode is gone", func() bool { return len(w.seats(t, "name")) == 0 })
+		eventually(t, "the znode is gone", func() bool { return len(w.entries(t, "name")) == 0 })
 		if time.Since(asked) > longTTL {
 			t.Error("it went with its TTL only")
 		}

@@ -53,9 +53,9 @@ func TestAHandoffThatNobodyComesForIsDeletedByWhoeverWantsTheName(t *testing.T) 
 		t.Errorf("waited for %s", waited)
 	}
 	ok(t, other.Release(t.Context(), waiter))
-	seats, _, err := direct.Children("/holdfast/name")
-	if len(seats) > 0 || err != nil && !errors.Is(err, zk.ErrNoNode) {
-		t.Errorf("left: %q, %v", seats, err)
+	entries, _, err := direct.Children("/holdfast/name")
+	if len(entries) > 0 || err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Errorf("left: %q, %v", entries, err)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAStoreDeletesWhatItHasLeftAtItsTime(t *testing.T) {
 	_, err := x.Detach(t.Context(), ttl)
 	ok(t, err)
 	eventually(t, "nothing is left", func() bool {
-		seats, _, err := conn.Children("/holdfast/name")
-		return len(seats) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode))
+		entries, _, err := conn.Children("/holdfast/name")
+		return len(entries) == 0 && (err == nil || errors.Is(err, zk.ErrNoNode))
 	})
 }

@@ -94,22 +94,22 @@ func TestNoTokenIsAtTheServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	waits(ctx, t, store, waiter)
-	seats, _, err := conn.Children("/holdfast/a%2Fb")
+	entries, _, err := conn.Children("/holdfast/a%2Fb")
 	ok(t, err)
-	if len(seats) != 2 {
-		t.Fatalf("in the queue: %q", seats)
+	if len(entries) != 2 {
+		t.Fatalf("in the queue: %q", entries)
 	}
-	for _, seat := range seats {
-		data, _, err := conn.Get("/holdfast/a%2Fb/" + seat)
+	for _, entry := range entries {
+		data, _, err := conn.Get("/holdfast/a%2Fb/" + entry)
 		ok(t, err)
-		if strings.Contains(seat+string(data), "secret") {
-			t.Errorf("%s: %q", seat, data)
+		if strings.Contains(entry+string(data), "secret") {
+			t.Errorf("%s: %q", entry, data)
 		}
-		if !regexp.MustCompile(`^write-[0-9a-f]{32}-\d{10}$`).MatchString(seat) {
-			t.Errorf("%s", seat)
+		if !regexp.MustCompile(`^write-[0-9a-f]{32}-\d{10}$`).MatchString(entry) {
+			t.Errorf("%s", entry)
 		}
 		if !regexp.MustCompile(`^(v1 [0-9a-f]{32} 16000 web 1|w1 web 2)$`).Match(data) {
-			t.Errorf("%s: %q", seat, data)
+			t.Errorf("%s: %q", entry, data)
 		}
 	}
 }

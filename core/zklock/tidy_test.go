@@ -32,8 +32,8 @@ func TestAQueueThatIsNotEmptyOrNotOursStays(t *testing.T) {
 		waited <- err
 	}()
 	eventually(t, "it is in the queue", func() bool {
-		seats, _, err := conn.Children("/holdfast/name")
-		return err == nil && len(seats) == 2
+		entries, _, err := conn.Children("/holdfast/name")
+		return err == nil && len(entries) == 2
 	})
 	ok(t, store.Release(t.Context(), c))
 	ok(t, store.Release(t.Context(), other))
