@@ -40,18 +40,6 @@ func TestParseTakesDecimalDigitsOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFenceIsNoArgument(t *testing.T) {
-	t.Parallel()
-	for n, ok := range map[fence.Number]bool{
-		0: false, 1: true, fence.Number(fence.Max): true, fence.Number(fence.Max) + 1: false, 1 << 63: false, 1<<64 - 1: false,
-	} {
-		v, err := n.Value()
-		if ok && (v != int64(n) || err != nil) || !ok && (v != nil || !errors.Is(err, fence.ErrInvalid)) {
-			t.Errorf("%d: %v, %v", n, v, err)
-		}
-	}
-}
-
 func TestErrorsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	_, invalid := fence.Parse("x")
