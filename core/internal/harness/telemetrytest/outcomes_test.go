@@ -220,3 +220,17 @@ func TestLockersOfOneTelemetryAddUp(t *testing.T) {
 		b.exports("acquire.duration 2 0s", "acquire.duration{no template} 1 0s", "held 2", "held{no template} 1", nothingDropped)
 	})
 }
+
+// Core says how many leases and waiters the dropped events leave out.
+func TestCountsStayRightWhereEventsWereDropped(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		for _, e := range []core.Event{
+			{Kind: core.EventMissed, Leases: 3, Waiters: 2}, {Kind: core.EventMissed, Leases: -1, Waiters: -2}, {Kind: core.EventDropped, Dropped: 7},
+		} {
+			e.Template = template
+			b.tel.Observe(e)
+		}
+		b.exports("held 2", "waiting 0", "events.dropped{no template} 7")
+	})
+}
