@@ -209,18 +209,6 @@ func TestAGrantWhoseCallerHasGoneIsNoLease(t *testing.T) {
 	})
 }
 
-func TestLockersOfOneTelemetryAddUp(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		for name, opts := range map[string][]core.NewOption{"a": {core.WithTemplate(template)}, "b": {core.WithTemplate(template)}, "c": nil} {
-			locks := b.locker(b.store, append(opts, b.tel.Option())...)
-			_, err := locks.TryAcquire(b.Context(), name)
-			b.ok(err)
-		}
-		b.exports("acquire.duration 2 0s", "acquire.duration{no template} 1 0s", "held 2", "held{no template} 1", nothingDropped)
-	})
-}
-
 // Core says how many leases and waiters the dropped events leave out.
 func TestCountsStayRightWhereEventsWereDropped(t *testing.T) {
 	t.Parallel()
