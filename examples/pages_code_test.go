@@ -357,9 +357,12 @@ func inspect(mux *http.ServeMux, d driver.Driver, requireLogin func(http.Handler
 func shutdown(web *http.Server, workers *asynq.Server, locks *core.Locker, rdb *redis.Client) error {
 	workers.Stop() // take no new tasks from now on
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	_ = locks.Drain(ctx)     // new work is answered with 503 and Retry-After; what runs finishes
-	err := web.Shutdown(ctx) // and then nobody is connected any more
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	_ = locks.Drain(ctx) // new work is answered with 503 and Retry-After; what runs finishes
+	cancel()
+
+	ctx, cancel = context.WithTimeout(context.Background(), 7*time.Second) // of its own: a long task can use up the other
+	err := web.Shutdown(ctx)                                               // and then nobody is connected any more
 	cancel()
 	if err != nil {
 		err = errors.Join(err, web.Close()) // ends the contexts of requests that still run

@@ -40,18 +40,6 @@ func TestParseTakesDecimalDigitsOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFenceIsNoArgument(t *testing.T) {
-	t.Parallel()
-	for n, ok := range map[fence.Number]bool{
-		0: false, 1: true, fence.Number(fence.Max): true, fence.Number(fence.Max) + 1: false, 1 << 63: false, 1<<64 - 1: false,
-	} {
-		v, err := n.Value()
-		if ok && (v != int64(n) || err != nil) || !ok && (v != nil || !errors.Is(err, fence.ErrInvalid)) {
-			t.Errorf("%d: %v, %v", n, v, err)
-		}
-	}
-}
-
 func TestErrorsSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	_, invalid := fence.Parse("x")
@@ -90,23 +78,6 @@ type bad struct {
 	fence uint64
 }
 
-func TestMemoryRefusesBadInput(t *testing.T) {
-	t.Parallel()
-	var guard fence.Memory
-	for what, in := range badInput() {
-		err := guard.Do(in.key, in.fence, func() error {
-			t.Errorf("%s: fn runs", what)
-			return nil
-		})
-		if !errors.Is(err, fence.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if err := guard.Do("order:1", 1, nil); !errors.Is(err, fence.ErrInvalid) {
-		t.Errorf("nil fn: %v", err)
-	}
-}
-
 func TestNewSQLRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	table := func(name string) []fence.SQLOption { return []fence.SQLOption{fence.WithTable(name)} }
@@ -137,9 +108,8 @@ func TestNewSQLRefusesBadInput(t *testing.T) {
 	}
 }
 
-// TestSQLRefusesBadInputBeforeItSendsAnything: these databases and transactions cannot be
-// used.
-func TestSQLRefusesBadInputBeforeItSendsAnything(t *testing.T) {
+// These databases and transactions cannot be used.
+func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, dialect := range []fence.Dialect{fence.Postgres, fence.MySQL, fence.SQLite} {
@@ -156,7 +126,10 @@ func TestSQLRefusesBadInputBeforeItSendsAnything(t *testing.T) {
 			"nil fn": guard.Do(ctx, new(sql.DB), "order:1", 1, nil),
 			"nil tx": guard.Advance(ctx, nil, "order:1", 1),
 		}
+		var memory fence.Memory
+		errs["nil fn of memory"] = memory.Do("order:1", 1, nil)
 		for what, in := range badInput() {
+			errs[what+" (memory)"] = memory.Do(in.key, in.fence, func() error { return fn(nil) })
 			errs[what+" (Do)"] = guard.Do(ctx, new(sql.DB), in.key, in.fence, fn)
 			errs[what+" (Advance)"] = guard.Advance(ctx, new(sql.Tx), in.key, in.fence)
 		}

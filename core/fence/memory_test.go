@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -148,29 +147,4 @@ func TestWritersInAHurryEndInOrder(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-// TestAKeyInMemoryCostsWhatItsDocSays allows for the map's spare room.
-func TestAKeyInMemoryCostsWhatItsDocSays(t *testing.T) { //nolint:paralleltest // it measures the heap
-	const keys = 100_000
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
-	var guard fence.Memory
-	for i := range keys {
-		if err := guard.Do(fmt.Sprintf("order:%010d", i), 1, nothing); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if each := (heap() - before) / keys; each > 150 {
-		t.Errorf("%d bytes for each key", each)
-	} else {
-		t.Logf("%d bytes for each key of 16", each)
-	}
-	guard.Forget(2)
-	runtime.KeepAlive(&guard)
 }

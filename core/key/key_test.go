@@ -2,7 +2,6 @@ package key
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -36,25 +35,6 @@ func TestExpandAsksOncePerOccurrenceInOrderAndMakesTheSameName(t *testing.T) {
 		if name != want || errors.Is(err, invalid.Err) != (want == "") {
 			t.Errorf("%q as an integer: %q, %v, want %q", value, name, err, want)
 		}
-	}
-}
-
-func TestSourcesAreThoseOfTheTemplateAndACopy(t *testing.T) {
-	t.Parallel()
-	k := MustParse("a:{id}:{order.id|int}:{query:page|uuid}:{header:X-Tenant|text}:{id}:{*}:{body:@a.$b[0]}:{größe}")
-	want := []Source{
-		{"id", NoForm}, {"order.id", Int}, {"query:page", UUID}, {"header:X-Tenant", Text}, {"id", NoForm}, {"*", NoForm},
-		{"body:@a.$b[0]", NoForm}, {"größe", NoForm},
-	}
-	for range 2 {
-		got := k.Sources()
-		if !slices.Equal(got, want) {
-			t.Errorf("Sources() = %q, want %q", got, want)
-		}
-		clear(got)
-	}
-	if text := fmt.Sprint(k.Sources()[:2]); text != "[id order.id|int]" {
-		t.Errorf("sources are written as %s", text)
 	}
 }
 

@@ -199,6 +199,8 @@ func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 		locked + "//holdfast:lock o\n\n\tF(ctx context.Context) error":                             "stands at no method",
 		locked + "//holdfast:lock o\n\tcontext.Context":                                            "stands at no method",
 		locked + "F(ctx context.Context) error\n\t//holdfast:lock o":                               "stands at no method",
+		locked + "// holdfast:lock o\n\tF(ctx context.Context) error":                              "stands at no method, or is misspelled",
+		locked + "//holdfast:Lock o\n\tF(ctx context.Context) error":                               "stands at no method, or is misspelled",
 		locked + "}\n\n//holdfast:lock o\ntype B interface {":                                      "stands at no method",
 		"//holdfast:lock o\n\tF(ctx context.Context) (unknown.T, error)":                           "package unknown",
 	} {

@@ -70,7 +70,10 @@ func parse(file string) (*source, error) {
 	return s, nil
 }
 
-// stray says which comment stands where no lock is made of it: the method that it was meant for would run without.
+// meant is a comment that somebody took for a directive. To Go, one with a space in front is none.
+var meant = regexp.MustCompile(`^//\s*holdfast:`)
+
+// stray says of which comment no lock is made: the method that it was meant for would run without.
 func (s *source) stray() error {
 	read := make(map[int]bool)
 	for _, d := range s.decorated {
@@ -80,8 +83,8 @@ func (s *source) stray() error {
 	}
 	for _, group := range s.file.Comments {
 		for _, c := range group.List {
-			if at := s.fset.Position(c.Pos()); strings.HasPrefix(c.Text, directive) && !read[at.Line] {
-				return fmt.Errorf("%s: the comment stands at no method: it has its place in the line before one of an interface", at)
+			if at := s.fset.Position(c.Pos()); meant.MatchString(c.Text) && !read[at.Line] {
+				return fmt.Errorf("%s: the comment stands at no method, or is misspelled: it begins with %s, in the line before a method of an interface", at, directive)
 			}
 		}
 	}

@@ -82,17 +82,6 @@ func (b *bench) is(err error, targets ...error) {
 	}
 }
 
-// waits has a call of l wait until its context ends.
-func (b *bench) waits(l *core.Locker, name string, opts ...core.Option) {
-	ctx, cancel := context.WithCancel(b.Context())
-	ended := make(chan struct{})
-	b.Cleanup(func() { cancel(); <-ended })
-	go func() {
-		defer close(ended)
-		_, _ = l.Acquire(ctx, name, opts...)
-	}()
-}
-
 // call is a call of Acquire that the test waits for.
 func (b *bench) call(l *core.Locker, opts ...core.Option) <-chan *core.Lease {
 	got := make(chan *core.Lease, 1)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/operate"
 )
@@ -53,7 +54,7 @@ func TestWhatThisProcessKnowsIsAddedAndOnlyItKnowsOfADegradedLease(t *testing.T)
 	virtual(t, func(b *bench) {
 		locks := b.process()
 		b.acquire(locks, "a")
-		b.waits(locks, "a")
+		backendtest.Next(b, locks, "a")
 		b.store.SetDown(true)
 		b.acquire(locks, "d", core.OnUnavailable(core.LocalOnly), core.WithLabel("me"))
 		b.store.SetDown(false)

@@ -18,7 +18,7 @@ import (
 )
 
 // onFake is a Store on a PostgreSQL that answers as the test says.
-func onFake(t *testing.T, answer fake) (*sqllock.Store, *sql.DB) {
+func onFake(t *testing.T, answer fake, opts ...sqllock.Option) (*sqllock.Store, *sql.DB) {
 	t.Helper()
 	db := sql.OpenDB(fake(func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
 		if strings.Contains(text, "version()") {
@@ -27,7 +27,7 @@ func onFake(t *testing.T, answer fake) (*sqllock.Store, *sql.DB) {
 		return answer(ctx, text)
 	}))
 	t.Cleanup(func() { _ = db.Close() })
-	return sqllock.New(db, sqllock.Postgres), db
+	return sqllock.New(db, sqllock.Postgres, opts...), db
 }
 
 // A release that finds a page of rows out of use must not wait for a commit for each.
@@ -244,17 +244,11 @@ func TestAnAcquireThatWasSentIsNotCalledUnsent(t *testing.T) {
 // Who only asks once keeps no connection: nobody would close it.
 func TestOnlyWhoWaitsOpensAConnectionToListen(t *testing.T) {
 	t.Parallel()
-	db := sql.OpenDB(fake(func(_ context.Context, text string) ([][]sqldriver.Value, error) {
-		if strings.Contains(text, "version()") {
-			return aboutItself(text, "PostgreSQL 15.18", true), nil
-		}
-		return row(""), nil
-	}))
-	defer func() { _ = db.Close() }()
-	s := sqllock.New(db, sqllock.Postgres, sqllock.WithListen(func(context.Context) (sqllock.Listener, error) {
-		t.Error("opened")
-		return nil, errors.New("no connection")
-	}))
+	s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return row(""), nil },
+		sqllock.WithListen(func(context.Context) (sqllock.Listener, error) {
+			t.Error("opened")
+			return nil, errors.New("no connection")
+		}))
 	_, _ = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}) // what it answers does not matter
 	ok(t, s.Close(t.Context()))
 }

@@ -201,15 +201,16 @@ WHERE l.name = c.name AND l.token = c.token AND l.expires > NOW RETURNING name, 
 
 // MySQL has no RETURNING. What LAST_INSERT_ID was given last comes back with the answer to
 // the statement itself: the fence of a grant, and 0 for a refusal. Assignments are made from
-// left to right, and see what those before them have made.
+// left to right, and see what those before them have made; or all at once, with MariaDB's sql_mode
+// SIMULTANEOUS_ASSIGNMENT, which ORACLE has. In this order the condition comes to the same in both.
 const mysqlTake = `INSERT INTO TABLE_NAME (name, token, label, fence, expires, turn)
 VALUES ($1, $2, $3, LAST_INSERT_ID(NOW + $5 - 1), NOW + $4, NOW * $6)
 ON DUPLICATE KEY UPDATE
+	turn = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), GREATEST(fence + 1, NOW) * $6, turn),
 	fence = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), LAST_INSERT_ID(GREATEST(fence + $5, NOW + $5 - 1)), fence + LAST_INSERT_ID(0)),
 	label = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), VALUES(label), label),
 	token = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), VALUES(token), token),
-	turn = IF(state = '' AND token = VALUES(token), (fence - $5 + 1) * $6, turn),
-	expires = IF(state = '' AND token = VALUES(token), VALUES(expires), expires)`
+	expires = IF(state = '' AND (token = VALUES(token) OR expires <= NOW), VALUES(expires), expires)`
 
 // A row that a renewal leaves as it was is not counted as affected: LAST_INSERT_ID tells.
 const mysqlRenew = `UPDATE TABLE_NAME SET expires = IF($3 > 0, NOW + $3, expires) + LAST_INSERT_ID(1) - 1

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/httpmw/internal/observe"
 )
@@ -87,11 +88,9 @@ type capture struct {
 	cut       bool // body is not all of it
 }
 
-// Header returns the headers for the handler: as without the middleware it sees, replaces and removes those from outside.
+// Header returns the headers for the handler: as without the middleware it sees, replaces and removes those from outside. It is
+// the same map at any time, since a handler may keep it.
 func (c *capture) Header() http.Header {
-	if c.committed {
-		return c.to.Header()
-	}
 	if c.header == nil {
 		c.found, c.header = c.to.Header().Clone(), c.to.Header().Clone()
 		if c.header == nil {
@@ -102,19 +101,18 @@ func (c *capture) Header() http.Header {
 }
 
 func (c *capture) WriteHeader(status int) {
-	switch {
-	case status < http.StatusOK && status != http.StatusSwitchingProtocols: // informational, and nothing is sent yet
-	case c.status == 0:
-		if c.committed { // nothing was written in time: it is a framework's answer to an error
-			c.to.WriteHeader(status)
-		}
+	informational := status < http.StatusOK && status != http.StatusSwitchingProtocols // and nothing is sent yet
+	if c.status == 0 && !informational {
 		c.begin(status)
 	}
 }
 
 func (c *capture) begin(status int) {
 	c.status, c.begun = status, c.header.Clone()
-	if c.begun["Trailer"] != nil { // which come after the body
+	switch {
+	case c.committed: // nothing was written in time: it is a framework's answer to an error
+		c.send()
+	case c.begun["Trailer"] != nil: // which come after the body
 		c.cut = true
 		c.commit()
 	}
@@ -165,6 +163,14 @@ func (c *capture) commit() {
 		return
 	}
 	c.committed = true
+	c.send()
+	if len(c.body) > 0 {
+		_, _ = c.to.Write(c.body) // it fails if the client has gone
+	}
+}
+
+// send sends the header as it was when the status was set.
+func (c *capture) send() {
 	header := c.begun
 	if c.status == 0 {
 		header = c.header
@@ -176,8 +182,16 @@ func (c *capture) commit() {
 	if c.status != 0 {
 		c.to.WriteHeader(c.status)
 	}
-	if len(c.body) > 0 {
-		_, _ = c.to.Write(c.body) // it fails if the client has gone
+}
+
+// end sends what is still held back, and the trailers: what the handler has set since the status.
+func (c *capture) end() {
+	c.commit()
+	for name, values := range c.header {
+		announced := c.begun["Trailer"] != nil && !slices.Equal(values, c.begun[name])
+		if announced || strings.HasPrefix(name, http.TrailerPrefix) {
+			c.to.Header()[name] = values
+		}
 	}
 }
 
@@ -198,6 +212,9 @@ func (c *capture) torn() bool {
 
 // answer is what is kept.
 func (c *capture) answer(fingerprint string) *kept {
+	for name := range c.header {
+		c.cut = c.cut || strings.HasPrefix(name, http.TrailerPrefix)
+	}
 	a := &kept{Fingerprint: fingerprint, Status: c.status, Whole: !c.cut}
 	if a.Whole {
 		a.Header, a.Body = changed(c.found, c.begun), c.body

@@ -253,7 +253,7 @@ func (h *idempotent) once(w http.ResponseWriter, r *http.Request, q identity) *h
 	})
 	switch {
 	case ran && (out.Reason != adapter.Lost || c.committed):
-		c.commit()
+		c.end()
 		return nil
 	case !ran && out.Ran():
 		return p

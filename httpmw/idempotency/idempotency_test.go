@@ -386,9 +386,14 @@ func TestAnswersThatAreTooLargeOrFlushedAreDoneAll(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("y", 60))
 		},
 		"with trailers": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Trailer", "X-Sum")
+			h := w.Header()
+			h.Set("Trailer", "X-Sum")
 			_, _ = io.WriteString(w, strings.Repeat("x", 60)+strings.Repeat("y", 60))
-			w.Header().Set("X-Sum", "120")
+			h.Set("X-Sum", "120")
+		},
+		"with trailers of a sudden": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("xy", 40))
+			w.Header().Set(http.TrailerPrefix+"X-Sum", "120")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -396,7 +401,7 @@ func TestAnswersThatAreTooLargeOrFlushedAreDoneAll(t *testing.T) {
 			p := newPayments(t, handler, func(c *idempotency.Config) { c.MaxAnswer = 100 })
 			w := p.ask("k1", "10")
 			p.wants(w, 200, "xy", false)
-			if res := w.Result(); w.Body.Len() != 120 || (res.Trailer.Get("X-Sum") != "") != (name == "with trailers") {
+			if res := w.Result(); w.Body.Len() != 120 && w.Body.Len() != 80 || (res.Trailer.Get("X-Sum") != "") != strings.HasPrefix(name, "with trailers") {
 				t.Errorf("%d bytes, trailers %v", w.Body.Len(), res.Trailer)
 			}
 			p.wants(p.ask("k1", "10"), 409, httpmw.TypeDuplicate, false)

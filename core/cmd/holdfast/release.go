@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/operate"
 )
 
@@ -38,8 +39,10 @@ func (p *program) release(ctx context.Context, at *place, flags *flag.FlagSet, a
 	}
 	freed, err := operate.New(locks).ForceRelease(ctx, name, *handle)
 	label := ""
-	if *handle == info.Handle {
-		label = info.Label
+	for _, h := range append(info.Holders, inspect.HolderInfo{Label: info.Label, Handle: info.Handle}) {
+		if h.Handle == *handle {
+			label = h.Label
+		}
 	}
 	p.audit(s, name, *handle, label, freed, err)
 	switch {

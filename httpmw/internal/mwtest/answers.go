@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
@@ -209,6 +210,7 @@ func testConstruction(t *testing.T, mount Mount) {
 		"ANegativeMaxBody":   {Setup{Locker: locks, Key: "order:{id|int}", MaxBody: -1}, "MaxBody -1"},
 		"AnImpossibleOption": {Setup{Locker: locks, Key: "order:{id|int}", Options: []core.Option{core.WithTTL(time.Nanosecond)}}, ""},
 		"DedupWithoutAScope": {Setup{Locker: locks, Key: "order:{id|int}", Options: []core.Option{day}}, "WithDedupScope"},
+		"DedupOfTheLocker":   {Setup{Locker: locktest.Locker(t, memlock.New(), day), Key: "order:{id|int}"}, "WithDedupScope"},
 	} {
 		test.setup.Handler = leaseName
 		if _, err := mount(test.setup); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), test.says) {

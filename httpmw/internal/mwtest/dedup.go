@@ -1,16 +1,12 @@
 package mwtest
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func testDedup(t *testing.T, mount Mount) {
@@ -56,10 +52,6 @@ func dedupOperations(t *testing.T, mount Mount) {
 	b.expect(b.do("PUT /orders/42", ""), rowDone)
 	b.expect(b.do("POST /refunds/42", ""), rowDone)
 	b.passed(b.do("POST /orders/43", ""), "order:43")
-	_, err := mount(Setup{Locker: locktest.Locker(t, memlock.New(), day), Key: "order:{id|int}", Handler: leaseName})
-	if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "WithDedupScope") {
-		t.Errorf("New without a scope: %v", err)
-	}
 }
 
 func dedupHijack(t *testing.T, mount Mount) {

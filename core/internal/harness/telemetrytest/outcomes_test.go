@@ -209,14 +209,16 @@ func TestAGrantWhoseCallerHasGoneIsNoLease(t *testing.T) {
 	})
 }
 
-func TestLockersOfOneTelemetryAddUp(t *testing.T) {
+// Core says how many leases and waiters the dropped events leave out.
+func TestCountsStayRightWhereEventsWereDropped(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		for name, opts := range map[string][]core.NewOption{"a": {core.WithTemplate(template)}, "b": {core.WithTemplate(template)}, "c": nil} {
-			locks := b.locker(b.store, append(opts, b.tel.Option())...)
-			_, err := locks.TryAcquire(b.Context(), name)
-			b.ok(err)
+		for _, e := range []core.Event{
+			{Kind: core.EventMissed, Leases: 3, Waiters: 2}, {Kind: core.EventMissed, Leases: -1, Waiters: -2}, {Kind: core.EventDropped, Dropped: 7},
+		} {
+			e.Template = template
+			b.tel.Observe(e)
 		}
-		b.exports("acquire.duration 2 0s", "acquire.duration{no template} 1 0s", "held 2", "held{no template} 1", nothingDropped)
+		b.exports("held 2", "waiting 0", "events.dropped{no template} 7")
 	})
 }

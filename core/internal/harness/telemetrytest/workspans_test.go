@@ -45,20 +45,9 @@ func TestSpansOfTheWorkAreChildrenOfTheHold(t *testing.T) {
 			do   func(ctx context.Context) error
 			want string
 		}{
-			"Do":    {func(ctx context.Context) error { return b.locks.Do(ctx, "a", works) }, one},
-			"DoAll": {func(ctx context.Context) error { return b.locks.DoAll(ctx, []string{"a"}, works) }, one},
-			"Acquire": {func(ctx context.Context) error {
-				x, err := b.locks.Acquire(ctx, "a")
-				b.ok(err)
-				b.ok(works(x.Context()))
-				return x.Release(ctx)
-			}, one},
+			"Do": {func(ctx context.Context) error { return b.locks.Do(ctx, "a", works) }, one},
 			"a re-entry": {func(ctx context.Context) error {
 				return b.locks.Do(ctx, "a", func(ctx context.Context) error { return b.locks.Do(ctx, "a", works) })
-			}, one},
-			"a wait": {func(ctx context.Context) error {
-				othersReleaseIt(b)
-				return b.locks.Do(ctx, "order:42", works)
 			}, one},
 			"a lease within another": {func(ctx context.Context) error {
 				return b.locks.Do(ctx, "a", func(ctx context.Context) error {

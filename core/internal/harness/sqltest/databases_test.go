@@ -1,4 +1,4 @@
-package fencetest
+package sqltest
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func TestMariaDB(t *testing.T) {
 	srv := servers.MariaDB(t)
 	for name, params := range map[string]string{
 		"defaults":      "",
-		"clientFound":   "?clientFoundRows=true",
+		"clientFound":   "?clientFoundRows=true&sql_mode=%27ORACLE%27",
 		"interpolation": "?interpolateParams=true",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package fencetest
+package sqltest
 
 import (
 	"context"

@@ -1,2 +1,0 @@
-// Package sqlstoretest tests package sqlstore on real databases.
-package sqlstoretest
