@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 	"github.com/gofiber/fiber/v3/middleware/adaptor"
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -181,6 +182,28 @@ func send(t *testing.T, app *fiber.App, r *http.Request) (status int, body strin
 	return res.StatusCode, string(text)
 }
 
+// overAConnection is send as clients do it: app.Test says that a body without a length is -1 bytes, which fasthttp refuses since 1.71.
+func overAConnection(t *testing.T, app *fiber.App, r *http.Request) (status int, body string) {
+	t.Helper()
+	listener := fasthttputil.NewInmemoryListener()
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return listener.Dial() },
+	}}
+	r.RequestURI = ""
+	r.URL.Scheme, r.URL.Host = "http", r.Host
+	res, err := client.Do(r)
+	locktest.OK(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	locktest.OK(t, err)
+	locktest.OK(t, listener.Close())
+	locktest.OK(t, <-served)
+	return res.StatusCode, string(text)
+}
+
 func leaseName(c fiber.Ctx) error {
 	x, _ := core.FromContext(c.Context())
 	return c.SendString(x.Name())
@@ -259,7 +282,7 @@ func TestAStreamedBodyIsLeftToTheHandlerUnlessTheKeyIsInIt(t *testing.T) {
 		if r.ContentLength < 0 {
 			r.TransferEncoding = []string{"chunked"}
 		}
-		if status, text := send(t, app, r); status != test.status || !strings.Contains(text, test.text) {
+		if status, text := overAConnection(t, app, r); status != test.status || !strings.Contains(text, test.text) {
 			t.Errorf("%s: %d %s, want %d %s", test.target, status, text, test.status, test.text)
 		}
 	}

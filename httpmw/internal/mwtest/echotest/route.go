@@ -109,7 +109,7 @@ func (v Version[C, H, M]) lossBehindWrapped(t *testing.T) {
 	}
 }
 
-// Echo parses the query once, so what middleware outside does to the URL later is not what handlers read.
+// Some versions of echo parse the query once, so what middleware outside does to the URL later is not what handlers read.
 func (v Version[C, H, M]) queryIsWhatEchoHasMadeOfIt(t *testing.T) {
 	rewrite := func(next H) H {
 		return func(c C) error {
@@ -118,8 +118,13 @@ func (v Version[C, H, M]) queryIsWhatEchoHasMadeOfIt(t *testing.T) {
 			return next(c)
 		}
 	}
-	w := mwtest.Call(t, v.orders(leaseName[C], rewrite, v.Lock(locktest.Memory(t), "order:{query:id|int}")), http.MethodPost, "/orders/1?id=42")
-	if w.Body.String() != "order:42" {
-		t.Errorf("%d %s", w.Code, w.Body)
+	read := ""
+	handler := func(c C) error {
+		read = c.QueryParam("id")
+		return leaseName(c)
+	}
+	w := mwtest.Call(t, v.orders(handler, rewrite, v.Lock(locktest.Memory(t), "order:{query:id|int}")), http.MethodPost, "/orders/1?id=42")
+	if read == "" || w.Body.String() != "order:"+read {
+		t.Errorf("%d %s, and the handler reads %q", w.Code, w.Body, read)
 	}
 }
