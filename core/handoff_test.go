@@ -141,6 +141,23 @@ func TestWhatCannotBeDetachedStands(t *testing.T) {
 	})
 }
 
+func TestAHandOffThatAPanicLeavesUnknownIsCalledBack(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		locks := b.locker(&hooked{Driver: b.store, release: func(ctx context.Context, c driver.Claim) error {
+			err := b.store.Release(ctx, c)
+			if c.Handoff != "" {
+				panic("client")
+			}
+			return err
+		}})
+		x := b.acquire(locks, "name")
+		b.panics("client", func() { _, _ = x.Detach(b.Context(), keep) })
+		time.Sleep(time.Second)
+		b.free()
+	})
+}
+
 func TestDetachNeedsTheOnlyLeaseOfItsName(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

@@ -306,3 +306,15 @@ func TestASetThatLosesANameAfterItsTimeSaysSo(t *testing.T) {
 		b.says(second(locks.AcquireAll(b.Context(), pair, core.WithWait(0), core.WithoutRenewal())), core.ErrUnavailable, "too late to be trusted")
 	})
 }
+
+func TestASetIsTrustedForAsLongAsTheFirstOfItsLeasesThatEnds(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "b", core.WithoutRenewal())
+		time.Sleep(time.Second)
+		s := b.set(b.locks.AcquireAll(x.Context(), pair, core.WithoutRenewal()))
+		if until := s.ValidUntil(); !until.Equal(x.ValidUntil()) || !until.Before(s.Lease("a").ValidUntil()) {
+			b.Errorf("until %s, and %s", until, x.ValidUntil())
+		}
+	})
+}

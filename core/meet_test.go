@@ -227,6 +227,9 @@ func TestNoMarkerIsLeftForASetOfWhichANameIsHandedOff(t *testing.T) {
 		for _, name := range pair {
 			s := b.set(b.locks.AcquireAll(b.Context(), pair, dedup))
 			b.is(second(s.Lease(name).Detach(b.Context(), keep)), core.ErrInvalid)
+			one := b.set(b.locks.AcquireAll(b.Context(), []string{"one"}, dedup, core.WithDedupScope(name)))
+			b.detach(one.Lease("one")) // which is all of it
+			time.Sleep(keep)
 			b.ok(s.Finish(b.Context(), nil))
 			b.is(b.locks.DoAll(b.Context(), pair, noWork, dedup), core.ErrDuplicate)
 			time.Sleep(time.Hour)

@@ -67,7 +67,7 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		r.told(b, "waited order 1s ok=false; held order 1s")
 		time.Sleep(3 * time.Second)
 		r.told(b, "renewed order ok=true")
-		b.ok(x.Release(b.Context()))
+		b.ok(x.Finish(b.Context(), nil))
 		r.told(b, "released order 4s marked=false")
 		b.link.All(lab.Refused)
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)

@@ -98,7 +98,7 @@ func (p *Port) call(ctx context.Context, op Op, c driver.Claim, asked clock.Read
 		r.Err = p.driver.Release(ctx, c)
 	}
 	r.Now = p.Clock.Read()
-	if r.Err == nil && !r.Grant.Asked.IsZero() {
+	if !r.Grant.Asked.IsZero() {
 		r.Asked = p.Clock.At(r.Grant.Asked, asked)
 	}
 	return r

@@ -83,6 +83,21 @@ func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
 	}
 }
 
+func TestWhatIsNewDoesNotWaitForWhatIsDueLater(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		s.Add(Task{After: time.Hour, Clean: func(time.Duration) Outcome { return Answered }})
+		later(time.Second)
+		var c tally
+		s.Add(Task{Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+		later(time.Second)
+		if n, _, _ := c.take(); n == 0 {
+			t.Error("it waits")
+		}
+		later(2 * time.Hour)
+	})
+}
+
 func TestAnOutcomeThatIsHeardEndsIt(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {

@@ -88,7 +88,7 @@ func (x *Term) Least(now clock.Reading) time.Duration {
 // has happened just now.
 func (x *Term) Renewed(asked, now clock.Reading, ttl time.Duration, a Answer) Loss {
 	x.flight = false
-	if loss := x.Look(now); loss != None || x.state != Held {
+	if loss := x.Look(now); x.state != Held {
 		return loss
 	}
 	switch a {
