@@ -15,9 +15,9 @@ var ErrDraining error = &sentinel{"draining", "the process is about to stop and 
 // unavailable: 503 with Retry-After, UNAVAILABLE, or a task that is retried. So clients and queues turn
 // to another process, while this one still answers them.
 //
-//	_ = locks.Drain(ctx)     // new work is refused; what runs is finished
-//	err := srv.Shutdown(ctx) // then nobody is connected any more
-//	err = locks.Close(ctx)
+//	_ = locks.Drain(work)     // new work is refused; what runs is finished
+//	err := srv.Shutdown(ends) // then nobody is connected any more
+//	err = locks.Close(ends)   // of a ctx of its own: that of the work may be over
 //
 // Work whose lease was lost is not waited for: it was told to stop, and holds nothing.
 //

@@ -282,7 +282,7 @@ func TestAnObserverThatFailsToMakeAContextHarmsNoWork(t *testing.T) {
 			b.free()
 		}, observing(observer{
 			WorkContext: func(context.Context, core.Event) context.Context { fails(); return nil },
-		}))
+		}), core.WithLogger(nil))
 	}
 }
 

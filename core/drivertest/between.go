@@ -198,7 +198,7 @@ func (m *meeting) look(ctx context.Context, d driver.Driver) (driver.Grant, erro
 
 func (m *meeting) wait(_ context.Context, d driver.Driver) (driver.Grant, error) {
 	m.asks = true
-	next := m.e.begins(d, m.mine)
+	next := m.e.begins(d, m.mine) //nolint:contextcheck // it ends by a grant
 	select {
 	case <-m.begun:
 	case <-next.over:
@@ -302,7 +302,7 @@ func (m *meeting) detaches() bool {
 }
 
 // judge fails the case unless what the call said is so.
-func (m *meeting) judge(g driver.Grant, err error) {
+func (m *meeting) judge(g driver.Grant, err error) { //nolint:cyclop // one case for each thing that may not be
 	m.e.Helper()
 	mine, theirs, said := m.e.owns(m.d, m.mine), m.e.owns(m.other, m.theirs), driver.Explain(err)
 	asked := err == nil && m.asks && (mine || !m.gone) // else it may have been granted the name before that was taken from it
@@ -341,7 +341,7 @@ func (m *meeting) marked() bool {
 func (m *meeting) settle(err error) {
 	m.e.Helper()
 	if i, ok := m.e.shows.(inspect.MarkerInspector); ok && m.mine.Dedup > 0 {
-		defer i.Unmark(m.e.ctx, m.name, m.mine.Scope)
+		defer func() { _ = i.Unmark(m.e.ctx, m.name, m.mine.Scope) }() // the next meeting has another name
 	}
 	again, handoff := m.mine, m.theirs.Handoff
 	if again.Keep == 0 {
