@@ -113,7 +113,7 @@ func draw(seed uint64) *scenario {
 		bounds:  some(a, []string{renewed, renewed, renewed}, unwatched, maxHeld),
 		steps:   some(a, []string{nothing, nothing}, confirm, siblings, nest, rob),
 		endings: some(a, []string{release, release}, lateEnd, finish, panics, outlived),
-		ttls:    some(a, []time.Duration{2 * a.ttl}, 100*time.Millisecond, time.Minute),
+		ttls:    some(a, []time.Duration{2 * a.ttl}, 100*time.Millisecond, time.Hour),
 		local:   a.coin(), handoffs: a.coin(), several: a.coin(), budgets: a.coin(), deaf: a.coin(),
 	}
 	if a.handoffs {
