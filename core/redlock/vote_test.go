@@ -122,6 +122,7 @@ func TestNobodyIsRefusedForWhatWentUnanswered(t *testing.T) {
 	inMesh(t, 3, func(t *testing.T, m *mesh) {
 		p := m.process()
 		m.squat(0)
+		p.links[0].Delay(time.Millisecond, 0) // node 2 is asked before the others have decided
 		p.links[1].All(lab.Refused)
 		p.links[2].Next(lab.OpAcquire, lab.ReplyLost)
 		p.links[2].All(lab.RequestLost, lab.OpRelease)
