@@ -263,7 +263,7 @@ func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
 		"the same":       {nil, true},
 		"another TTL":    {[]core.Option{core.WithTTL(ttl / 2)}, true}, // a renewal carries it
 		"another period": {[]core.Option{core.WithRenewEvery(time.Second)}, true},
-		"a label":        {[]core.Option{core.WithLabel("mine")}, true},
+		"a label":        {[]core.Option{core.WithLabel("mine")}, false},
 		"no renewal":     {[]core.Option{core.WithoutRenewal()}, false},
 		"a dedup marker": {[]core.Option{core.WithDedup(time.Hour)}, false},
 	}, func(b *bench, r row) {

@@ -34,10 +34,6 @@ const (
 	// The holder's run may be nearly over, so it may miss recent changes. They are left to the next
 	// task. If a run has to follow every change, use Coalesce.
 	//
-	// The lock service learns of a holder's label with its renewals. If a task has waited for the name and is done within
-	// milliseconds, and another call of its process goes on with the lease, the label stays for up to a third of the TTL: a task
-	// that comes then is finished, too.
-	//
 	// With several templates it is an error: a task that holds one of the names does other work.
 	Skip
 

@@ -30,9 +30,9 @@ func (w *Wish) Lifetime() time.Duration { return max(w.TTL, w.MinHold) }
 // Together says that others can hold the name at the same time.
 func (w *Wish) Together() bool { return w.Limit == driver.Readers || w.Limit > 1 }
 
-// Alike says whether a grant that was asked for by w suits v too, which wants the name in the same way (contend.Key), if only TTL and
-// label differ: a renewal carries those.
-func (w *Wish) Alike(v *Wish) bool { return w.Plain() && v.Plain() }
+// Alike says whether a grant that was asked for by w suits v too, which wants the name in the same way (contend.Key), if only the TTL
+// differs: a renewal carries that. Whose label is there holds the name: others decide by it what to do.
+func (w *Wish) Alike(v *Wish) bool { return w.Plain() && v.Plain() && w.Label == v.Label }
 
 // Plain says that a grant for w is not different from one for anybody else.
 func (w *Wish) Plain() bool {
