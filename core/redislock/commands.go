@@ -94,14 +94,14 @@ func (s *Store) question(at ranked.Claim, note string) command {
 	}
 	cmd.keys = len(cmd.parts)
 	if joins(c) {
-		cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), c.Label, note)
+		cmd.parts = append(cmd.parts, holder(c), millis(c.TTL), limitOf(c), s.subscribers.member(c), lives(c), s.subscribers.channels(c.Name), c.Label, note)
 		return cmd
 	}
 	handoff := ""
 	if c.Handoff != "" {
 		handoff = forHandoff(c)
 	}
-	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c), s.hubs.member(c), lives(c), s.hubs.channels(c.Name), note, handoff)
+	cmd.parts = append(cmd.parts, owned(c), millis(c.TTL), fencesOf(c), s.subscribers.member(c), lives(c), s.subscribers.channels(c.Name), note, handoff)
 	if at.Rank > 0 || at.Floor > 0 {
 		cmd.parts = append(cmd.parts, decimal(int64(at.Rank)), decimal(int64(at.Floor))) //nolint:gosec // G115: at most 2^53
 	}
@@ -323,7 +323,7 @@ func (s *Store) leave(c driver.Claim) command {
 		script: leaveScript, tells: true, keys: 4,
 		parts: []string{
 			s.lockKey(c.Name), line, beats, s.layout.fence(c.Name),
-			owner(c), s.hubs.member(c), s.hubs.channels(c.Name),
+			owner(c), s.subscribers.member(c), s.subscribers.channels(c.Name),
 		},
 	}
 }
@@ -346,7 +346,7 @@ func (s *Store) release(c driver.Claim) command {
 	} else {
 		cmd.least = 1
 	}
-	cmd.parts = append(cmd.parts, owned(c), s.hubs.channels(c.Name))
+	cmd.parts = append(cmd.parts, owned(c), s.subscribers.channels(c.Name))
 	if c.Dedup > 0 {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}

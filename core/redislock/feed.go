@@ -50,25 +50,25 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// open begins a subscription, which outlives the caller that it is opened for. h.mu is held.
-func (h *hub) open() *feed {
+// open begins a subscription, which outlives the caller that it is opened for. s.mu is held.
+func (s *subscriber) open() *feed {
 	ctx, end := context.WithCancel(context.Background())
 	f := &feed{end: end, gone: ctx.Done(), over: make(chan struct{}), ready: make(chan struct{})}
-	if h.pause == 0 {
+	if s.pause == 0 {
 		f.soon = time.Now().Add(soonReady)
 	}
-	h.all.begin(f)
+	s.all.begin(f)
 	go func() {
-		defer h.all.done(f)
-		err := h.subscribe(ctx, f)
-		h.lost(ctx, f, err)
+		defer s.all.done(f)
+		err := s.subscribe(ctx, f)
+		s.lost(ctx, f, err)
 	}()
 	return f
 }
 
-func (h *hub) subscribe(ctx context.Context, f *feed) error {
+func (s *subscriber) subscribe(ctx context.Context, f *feed) error {
 	defer f.end()
-	rdb, leave, err := h.all.node(ctx, h.channels)
+	rdb, leave, err := s.all.node(ctx, s.channels)
 	if err != nil {
 		return err
 	}
@@ -81,13 +81,13 @@ func (h *hub) subscribe(ctx context.Context, f *feed) error {
 		<-ctx.Done()
 		_ = pubsub.Close() // nobody needs it any more
 	})
-	return h.hear(ctx, f, pubsub)
+	return s.hear(ctx, f, pubsub)
 }
 
 // hear passes messages on to the places that they are for, until the subscription breaks.
-func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
-	channel := h.channels + h.all.id
-	sharded := h.all.sharded()
+func (s *subscriber) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
+	channel := s.channels + s.all.id
+	sharded := s.all.sharded()
 	ask := pubsub.Subscribe
 	if sharded {
 		ask = pubsub.SSubscribe
@@ -110,7 +110,7 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 			silent = false
 		}
 		if sharded && says(err, "unknown command") {
-			h.all.old.Store(true)
+			s.all.old.Store(true)
 			sharded, err = false, pubsub.Subscribe(ended, channel)
 		}
 		if err != nil {
@@ -118,7 +118,7 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 		}
 		switch m := m.(type) {
 		case *redis.Message:
-			h.tell(m.Payload)
+			s.tell(m.Payload)
 			runtime.Gosched() // whoever was told goes on before this reads on
 		case *redis.Subscription:
 			switch {
@@ -128,7 +128,7 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 				f.since = time.Now()
 				close(f.ready)
 			default: // again, after a gap
-				h.tellAll()
+				s.tellAll()
 			}
 		}
 	}
@@ -136,25 +136,25 @@ func (h *hub) hear(ctx context.Context, f *feed, pubsub *redis.PubSub) error {
 
 // lost wakes the listeners of f, so that they look again and open another subscription. If f did
 // not stand for long, the next one has to wait, longer and longer.
-func (h *hub) lost(ctx context.Context, f *feed, err error) {
-	h.mu.Lock()
-	mine := h.feed == f
+func (s *subscriber) lost(ctx context.Context, f *feed, err error) {
+	s.mu.Lock()
+	mine := s.feed == f
 	if mine {
-		h.feed = nil
-		h.pause = min(max(2*h.pause, firstRetry), lastRetry)
+		s.feed = nil
+		s.pause = min(max(2*s.pause, firstRetry), lastRetry)
 		if !f.since.IsZero() && time.Since(f.since) > lastRetry {
-			h.pause = 0
+			s.pause = 0
 		}
-		h.notBefore = time.Now().Add(h.pause)
+		s.notBefore = time.Now().Add(s.pause)
 	}
-	h.mu.Unlock()
+	s.mu.Unlock()
 	if !mine { // it was ended on purpose
 		return
 	}
-	if rdb, ok := h.all.rdb.(*redis.ClusterClient); ok && !errors.Is(err, errFull) {
+	if rdb, ok := s.all.rdb.(*redis.ClusterClient); ok && !errors.Is(err, errFull) {
 		rdb.ReloadState(ctx) // in the background
 	}
 	if !f.since.IsZero() {
-		h.tellAll()
+		s.tellAll()
 	}
 }

@@ -177,7 +177,7 @@ func (s *Store) eviction(name, handle string) command {
 	return command{
 		script: evictScript, keys: 6,
 		parts: []string{
-			s.lockKey(name), line, beats, holders, s.layout.fence(name), notes, handle, s.hubs.channels(name),
+			s.lockKey(name), line, beats, holders, s.layout.fence(name), notes, handle, s.subscribers.channels(name),
 		},
 	}
 }

@@ -82,7 +82,7 @@ func (s *Store) relaid(err error) bool {
 		return false
 	}
 	if !s.layout.slots.Swap(true) {
-		s.hubs.single.close() // nobody is told there any more
+		s.subscribers.single.close() // nobody is told there any more
 	}
 	return true
 }

@@ -61,7 +61,7 @@ func (m *merger) of(s *Store, many []*part) command {
 		c.parts = append(c.parts, n.of(p.Command.plain.token, magic, p.Command.plain.label))
 	}
 	if !m.grants {
-		c.parts = append(c.parts, s.hubs.channels(many[0].Command.plain.name))
+		c.parts = append(c.parts, s.subscribers.channels(many[0].Command.plain.name))
 		return c
 	}
 	ttl := many[0].Command.plain.ttl

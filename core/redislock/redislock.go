@@ -82,9 +82,9 @@ import (
 type Store struct {
 	base
 
-	layout *layout
-	hubs   *hubs
-	share  *sharing // nil if every command goes by itself
+	layout      *layout
+	subscribers *subscribers
+	share       *sharing // nil if every command goes by itself
 
 	number atomic.Uint64 // of the last look
 	queued sync.Map      // tokens that were refused in a Wait, and were not granted or released since
@@ -110,7 +110,7 @@ var (
 func New(rdb redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{base: newBase(rdb, opts)}
 	s.layout = newLayout(rdb, &s.base)
-	s.hubs = newHubs(s.rdb, s.layout)
+	s.subscribers = newSubscribers(s.rdb, s.layout)
 	if _, ok := s.rdb.(*redis.Client); ok {
 		s.share = s.newSharing()
 	}
@@ -128,4 +128,4 @@ func (s *Store) Capabilities() driver.Capabilities {
 
 // Close implements driver.Closer: it ends the subscriptions. If a subscription is being dialled into a network that does
 // not answer, it ends after 5 s with a plain client, and after the client's own timeouts in Cluster.
-func (s *Store) Close(ctx context.Context) error { return s.hubs.close(ctx) }
+func (s *Store) Close(ctx context.Context) error { return s.subscribers.close(ctx) }

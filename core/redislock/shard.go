@@ -16,61 +16,61 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// hubs are the subscriptions of a Store. On a standalone server there is one. In Cluster, a plain
+// subscribers are the subscriptions of a Store. On a standalone server there is one. In Cluster, a plain
 // message goes to every node. So each slot that somebody waits for has a channel of its own in that
 // slot, and its messages reach only the nodes of its shard: see line.lua.
-type hubs struct {
+type subscribers struct {
 	rdb    redis.UniversalClient
-	id     string // tells this Store from all others that use the same keys
-	single *hub   // not used by slots
+	id     string      // tells this Store from all others that use the same keys
+	single *subscriber // not used by slots
 	layout *layout
 	old    atomic.Bool // the servers are older than Redis 7: they have no sharded channels
 
-	mu     sync.Mutex // protects the fields below; may be taken while a hub's is held
-	bySlot map[int]*hub
+	mu     sync.Mutex // protects the fields below; may be taken while a subscriber's is held
+	bySlot map[int]*subscriber
 	feeds  map[*feed]struct{} // those that have not ended completely
 	taken  map[string]int     // number of subscriptions, by the address of a node
 }
 
-func newHubs(rdb redis.UniversalClient, l *layout) *hubs {
-	h := &hubs{
+func newSubscribers(rdb redis.UniversalClient, l *layout) *subscribers {
+	s := &subscribers{
 		rdb: rdb, id: newID(), layout: l,
-		bySlot: make(map[int]*hub), feeds: make(map[*feed]struct{}), taken: make(map[string]int),
+		bySlot: make(map[int]*subscriber), feeds: make(map[*feed]struct{}), taken: make(map[string]int),
 	}
-	h.single = newHub(h, "{"+l.prefix+"}:v1:wake:")
-	return h
+	s.single = newSubscriber(s, "{"+l.prefix+"}:v1:wake:")
+	return s
 }
 
 // member is the member of a queue that stands for a claim's place.
-func (h *hubs) member(c driver.Claim) string { return h.id + c.Token }
+func (s *subscribers) member(c driver.Claim) string { return s.id + c.Token }
 
 // channels is the beginning of the names of the channels on which clients that wait for a name are
 // told.
-func (h *hubs) channels(name string) string {
-	if !h.layout.bySlot() {
-		return h.single.channels
+func (s *subscribers) channels(name string) string {
+	if !s.layout.bySlot() {
+		return s.single.channels
 	}
-	return h.inSlot(h.layout.slotOf(name))
+	return s.inSlot(s.layout.slotOf(name))
 }
 
 // sharded says whether each slot has a channel of its own.
-func (h *hubs) sharded() bool { return h.layout.bySlot() && !h.old.Load() }
+func (s *subscribers) sharded() bool { return s.layout.bySlot() && !s.old.Load() }
 
-func (h *hubs) inSlot(slot int) string { return "{" + h.layout.tags.of(slot) + "}:v1:shard:" }
+func (s *subscribers) inSlot(slot int) string { return "{" + s.layout.tags.of(slot) + "}:v1:shard:" }
 
-// of returns the hub for a name. Hubs without listeners are kept: they are small, and there are no
+// of returns the subscriber for a name. Subscribers without listeners are kept: they are small, and there are no
 // more than slots.
-func (h *hubs) of(name string) *hub {
-	if !h.layout.bySlot() {
-		return h.single
+func (s *subscribers) of(name string) *subscriber {
+	if !s.layout.bySlot() {
+		return s.single
 	}
-	at := h.layout.slotOf(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	one := h.bySlot[at]
+	at := s.layout.slotOf(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.bySlot[at]
 	if one == nil {
-		one = newHub(h, h.inSlot(at))
-		h.bySlot[at] = one
+		one = newSubscriber(s, s.inSlot(at))
+		s.bySlot[at] = one
 	}
 	return one
 }
@@ -86,8 +86,8 @@ var errFull = errors.New("redislock: no more subscriptions at this node")
 
 // node returns the node at which to subscribe to a channel. It takes one of the node's subscriptions,
 // until leave is called.
-func (h *hubs) node(ctx context.Context, channel string) (rdb redis.UniversalClient, leave func(), err error) {
-	rdb, addr := h.rdb, "" // a plain client has one address
+func (s *subscribers) node(ctx context.Context, channel string) (rdb redis.UniversalClient, leave func(), err error) {
+	rdb, addr := s.rdb, "" // a plain client has one address
 	if cluster, ok := rdb.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, channel)
 		if err != nil {
@@ -95,53 +95,53 @@ func (h *hubs) node(ctx context.Context, channel string) (rdb redis.UniversalCli
 		}
 		rdb, addr = master, master.Options().Addr
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.taken[addr] == perNode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[addr] == perNode {
 		return nil, nil, errFull
 	}
-	h.taken[addr]++
+	s.taken[addr]++
 	return rdb, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.taken[addr]--; h.taken[addr] == 0 {
-			delete(h.taken, addr)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.taken[addr]--; s.taken[addr] == 0 {
+			delete(s.taken, addr)
 		}
 	}, nil
 }
 
 // subscribed says that somebody of this process waits, or has waited of late. Then others probably wait, too.
-func (h *hubs) subscribed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.feeds) > 0
+func (s *subscribers) subscribed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.feeds) > 0
 }
 
-func (h *hubs) begin(f *feed) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.feeds[f] = struct{}{}
+func (s *subscribers) begin(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.feeds[f] = struct{}{}
 }
 
-func (h *hubs) done(f *feed) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.feeds, f)
+func (s *subscribers) done(f *feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.feeds, f)
 	close(f.over)
 }
 
 // close ends the subscriptions, and waits until they have ended or ctx has. Nothing interrupts a
 // handshake that gets no answer.
-func (h *hubs) close(ctx context.Context) error {
-	h.mu.Lock()
-	all := append(slices.Collect(maps.Values(h.bySlot)), h.single)
-	h.mu.Unlock()
+func (s *subscribers) close(ctx context.Context) error {
+	s.mu.Lock()
+	all := append(slices.Collect(maps.Values(s.bySlot)), s.single)
+	s.mu.Unlock()
 	for _, one := range all {
 		one.close()
 	}
-	h.mu.Lock()
-	feeds := slices.Collect(maps.Keys(h.feeds))
-	h.mu.Unlock()
+	s.mu.Lock()
+	feeds := slices.Collect(maps.Keys(s.feeds))
+	s.mu.Unlock()
 	for _, f := range feeds {
 		if !f.ending() { // another Locker on the same Store has begun it
 			continue

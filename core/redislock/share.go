@@ -32,7 +32,7 @@ func flights(commands int, trip time.Duration) int {
 
 func (s *Store) alone(ctx context.Context, c command) (any, error) {
 	c = s.spelled(c)
-	c.second = c.tells && s.hubs.subscribed()
+	c.second = c.tells && s.subscribers.subscribed()
 	return c.alone(ctx, s.rdb, s.replicas)
 }
 

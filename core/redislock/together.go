@@ -94,7 +94,7 @@ func (s *Store) extension(claims []driver.Claim) command {
 func (s *Store) part(c driver.Claim) command { return s.parting(c, "") }
 
 // partQueued is part for one that may be in the queue, too.
-func (s *Store) partQueued(c driver.Claim) command { return s.parting(c, s.hubs.member(c)) }
+func (s *Store) partQueued(c driver.Claim) command { return s.parting(c, s.subscribers.member(c)) }
 
 func (s *Store) parting(c driver.Claim, member string) command {
 	line, beats := s.lineKeys(c.Name)
@@ -107,7 +107,7 @@ func (s *Store) parting(c driver.Claim, member string) command {
 	case member == "":
 		cmd.least = 2
 	}
-	cmd.parts = append(cmd.parts, holder(c), member, s.hubs.channels(c.Name))
+	cmd.parts = append(cmd.parts, holder(c), member, s.subscribers.channels(c.Name))
 	if c.Dedup > 0 {
 		cmd.parts = append(cmd.parts, c.Label, millis(c.Dedup))
 	}

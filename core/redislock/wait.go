@@ -70,15 +70,15 @@ type sentLook struct {
 }
 
 func (w *wait) wait(ctx context.Context) (driver.Grant, error) {
-	hub := w.store.hubs.of(w.c.Name)
-	heard, leave := hub.listen(w.c.Token)
+	subscriber := w.store.subscribers.of(w.c.Name)
+	heard, leave := subscriber.listen(w.c.Token)
 	defer leave()
-	told := hub.await(ctx)
+	told := subscriber.await(ctx)
 	if err := driver.NotSent(ctx.Err()); err != nil { // while the subscription began
 		return driver.Grant{}, err
 	}
 	w.nonce = rand.Text()
-	for poll := firstPoll; ; poll, told = min(2*poll, lastPoll), hub.tells() {
+	for poll := firstPoll; ; poll, told = min(2*poll, lastPoll), subscriber.tells() {
 		g, again, err := w.look(ctx)
 		if err == nil || !errors.As(err, &w.held) {
 			return w.orTold(heard, g, err)

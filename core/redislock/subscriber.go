@@ -11,13 +11,13 @@ import (
 // again.
 const idleAfter = 2 * time.Second
 
-// hub is one subscription of a Store, to a channel of its own. On it, the scripts tell a place in a
+// subscriber is one subscription of a Store, to a channel of its own. On it, the scripts tell a place in a
 // queue that its turn may have come. The subscription lasts while somebody listens.
 //
 // The messages are hints, except for grants, which name a look. If there can be no subscription, for want of a permission or a
 // connection, waiters are queued all the same, and look more often.
-type hub struct {
-	all      *hubs
+type subscriber struct {
+	all      *subscribers
 	channels string // the beginning of the names of all clients' channels
 
 	mu        sync.Mutex                          // protects the fields below
@@ -28,34 +28,34 @@ type hub struct {
 	notBefore time.Time     // when that pause is over
 }
 
-func newHub(all *hubs, channels string) *hub {
-	return &hub{all: all, channels: channels, listeners: make(map[string]map[chan string]struct{})}
+func newSubscriber(all *subscribers, channels string) *subscriber {
+	return &subscriber{all: all, channels: channels, listeners: make(map[string]map[chan string]struct{})}
 }
 
 // listen returns a channel of size one that gets the messages for a place.
-func (h *hub) listen(place string) (heard <-chan string, leave func()) {
+func (s *subscriber) listen(place string) (heard <-chan string, leave func()) {
 	wake := make(chan string, 1)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners[place] == nil {
-		h.listeners[place] = make(map[chan string]struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listeners[place] == nil {
+		s.listeners[place] = make(map[chan string]struct{})
 	}
-	h.listeners[place][wake] = struct{}{}
-	if h.idle != nil {
-		h.idle.Stop()
+	s.listeners[place][wake] = struct{}{}
+	if s.idle != nil {
+		s.idle.Stop()
 	}
-	return wake, func() { h.leave(place, wake) }
+	return wake, func() { s.leave(place, wake) }
 }
 
 // tells says whether the server is known to have the subscription. If so, listeners hear every
 // message from then on. If there is no subscription, tells begins one, unless the last one has just
 // failed.
-func (h *hub) tells() bool { return h.subscription().tells() }
+func (s *subscriber) tells() bool { return s.subscription().tells() }
 
 // await is tells, but gives a new subscription a moment, at most half of the time that ctx leaves.
 // A waiter that is queued before the subscription is there has to look again.
-func (h *hub) await(ctx context.Context) bool {
-	f := h.subscription()
+func (s *subscriber) await(ctx context.Context) bool {
+	f := s.subscription()
 	if f == nil || f.tells() {
 		return f.tells()
 	}
@@ -75,29 +75,29 @@ func (h *hub) await(ctx context.Context) bool {
 }
 
 // subscription returns the current feed, or a new one, or nil.
-func (h *hub) subscription() *feed {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.feed == nil && !time.Now().Before(h.notBefore) {
-		h.feed = h.open()
+func (s *subscriber) subscription() *feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.feed == nil && !time.Now().Before(s.notBefore) {
+		s.feed = s.open()
 	}
-	return h.feed
+	return s.feed
 }
 
 // tell passes on a message: a place, and \x1f and a grant if there is one.
-func (h *hub) tell(message string) {
+func (s *subscriber) tell(message string) {
 	place, grant, _ := strings.Cut(message, "\x1f")
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for wake := range h.listeners[place] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for wake := range s.listeners[place] {
 		hint(wake, grant)
 	}
 }
 
-func (h *hub) tellAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, listeners := range h.listeners {
+func (s *subscriber) tellAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, listeners := range s.listeners {
 		for wake := range listeners {
 			hint(wake, "")
 		}
@@ -112,51 +112,51 @@ func hint(wake chan<- string, grant string) {
 }
 
 // leave lets the subscription end some time after the last listener has gone.
-func (h *hub) leave(place string, wake chan string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.listeners[place], wake)
-	if len(h.listeners[place]) == 0 {
-		delete(h.listeners, place)
+func (s *subscriber) leave(place string, wake chan string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners[place], wake)
+	if len(s.listeners[place]) == 0 {
+		delete(s.listeners, place)
 	}
-	if len(h.listeners) > 0 || h.feed == nil {
+	if len(s.listeners) > 0 || s.feed == nil {
 		return
 	}
-	if h.idle == nil {
-		h.idle = time.AfterFunc(idleAfter, h.rest)
+	if s.idle == nil {
+		s.idle = time.AfterFunc(idleAfter, s.rest)
 	} else {
-		h.idle.Reset(idleAfter)
+		s.idle.Reset(idleAfter)
 	}
 }
 
-func (h *hub) rest() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.listeners) == 0 {
-		h.detach()
+func (s *subscriber) rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.listeners) == 0 {
+		s.detach()
 	}
 }
 
-// detach ends the subscription. h.mu is held.
-func (h *hub) detach() {
-	if h.feed == nil {
+// detach ends the subscription. s.mu is held.
+func (s *subscriber) detach() {
+	if s.feed == nil {
 		return
 	}
-	if h.feed.tells() {
-		h.pause = 0
+	if s.feed.tells() {
+		s.pause = 0
 	}
-	h.feed.end()
-	h.feed = nil
+	s.feed.end()
+	s.feed = nil
 }
 
 // close ends the subscription. If another Locker on the same Store still listens, it is woken to
 // look again, and opens a new one.
-func (h *hub) close() {
-	h.mu.Lock()
-	h.detach()
-	if h.idle != nil {
-		h.idle.Stop()
+func (s *subscriber) close() {
+	s.mu.Lock()
+	s.detach()
+	if s.idle != nil {
+		s.idle.Stop()
 	}
-	h.mu.Unlock()
-	h.tellAll()
+	s.mu.Unlock()
+	s.tellAll()
 }
