@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -117,7 +118,9 @@ var grantCases = []testCase{
 				})
 				return err
 			},
-			"renews": func(c driver.Claim) error { return e.renew(d, c) },
+			"renews": func(c driver.Claim) error { // nor is that while more nodes than a quorum have not answered the earlier one
+				return e.answered(c, func(ctx context.Context) error { return d.Renew(ctx, []driver.Claim{c})[0] })
+			},
 		}
 		owners, shorter := make(map[string]driver.Claim), make(map[string]time.Time)
 		for what, set := range ways {
