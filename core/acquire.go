@@ -37,8 +37,9 @@ func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lea
 
 // TryAcquire is Acquire without waiting for another holder. It makes one attempt, which takes at
 // most a third of the TTL and 2 s, and returns [ErrHeld] at once if the name is held. If this
-// process already holds the name, or another goroutine of it is asking for the name, the answer
-// comes from there, without a command. [WithWait] has no effect here.
+// process already holds the name, or another goroutine of it waits for the name or asks for it, the answer
+// can come from there, without a command. What was heard of another goroutine's attempt is never older than the call.
+// [WithWait] has no effect here.
 func (l *Locker) TryAcquire(ctx context.Context, name string, opts ...Option) (*Lease, error) {
 	cfg, err := l.resolve(opts)
 	if err != nil {

@@ -240,3 +240,49 @@ func TestAGrantThatIsNearlyOverIsGivenBackAndAskedForAgain(t *testing.T) {
 		b.ok(x.Release(b.Context()))
 	})
 }
+
+// Many ask at once while somebody else has the name: they do not ask one after the other.
+func TestTriesThatComeAtOnceDoNotAskOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay")}
+	type row struct {
+		opts    []core.Option
+		prepare func(b *bench)
+		want    error
+	}
+	each(t, map[string]row{
+		"held": {prepare: func(b *bench) { b.acquire(b.other(), "name") }, want: core.ErrHeld},
+		"done": {opts: dedup, prepare: func(b *bench) { b.ok(b.other().Do(b.Context(), "name", noWork, dedup...)) }, want: core.ErrDuplicate},
+	}, func(b *bench, r row) {
+		r.prepare(b)
+		b.link.Delay(5*time.Millisecond, 5*time.Millisecond)
+		var all sync.WaitGroup
+		b.took(20*time.Millisecond, 0, func() {
+			for range 1000 {
+				all.Go(func() { b.is(second(b.locks.TryAcquire(b.Context(), "name", r.opts...)), r.want) })
+				time.Sleep(10 * time.Microsecond)
+			}
+			all.Wait()
+		})
+		b.sent(2, lab.OpAcquire)
+	})
+}
+
+// Whoever has watched an attempt asks for what is left of its own time.
+func TestATryBesideAnAttemptKeepsItsBound(t *testing.T) {
+	t.Parallel()
+	const late = bound - 50*time.Millisecond
+	type row struct{ leaves, begins, took time.Duration } // the first one's caller; the second one
+	each(t, map[string]row{
+		"the first was as patient": {leaves: time.Hour, begins: late, took: bound - late},
+		"its caller leaves soon":   {leaves: bound / 4, begins: bound / 8, took: bound},
+		"its caller leaves late":   {leaves: late, begins: bound / 8, took: bound},
+	}, func(b *bench, r row) {
+		b.link.All(lab.RequestLost)
+		ctx := b.in(r.leaves)
+		first := b.begin(func() error { return second(b.locks.TryAcquire(ctx, "name")) })
+		time.Sleep(r.begins)
+		b.took(r.took, 0, func() { b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable) })
+		b.is(<-first, core.ErrUnavailable)
+	})
+}

@@ -224,7 +224,11 @@ func (s *scene) inTime(r *request) {
 		late(r.process.drain, 4*s.bound(r.job), "its process began to drain")
 	}
 	if wait := r.job.budget(); wait != core.WaitForever {
-		late(r.began, wait+time.Duration(2*len(r.job.names))*s.bound(r.job), fmt.Sprintf("it began, with a budget of %v", wait))
+		most := wait + time.Duration(2*len(r.job.names))*s.bound(r.job)
+		if r.job.way == try {
+			most = s.bound(r.job)
+		}
+		late(r.began, most, fmt.Sprintf("it began, with a budget of %v", wait))
 	}
 }
 

@@ -198,12 +198,12 @@ func TestAnAnswerFromBeforeTheCallCoversNothing(t *testing.T) {
 		free := take(t, store, "index", "somebody")
 		outcome := map[string]error{}
 		var wg sync.WaitGroup
-		call := func(g *Group, self string) {
+		call := func(g *Group, who string) {
 			wg.Go(func() {
-				err := g.Do(t.Context(), reindex(self), h.work(t, time.Minute))
+				err := g.Do(t.Context(), reindex(""), h.work(t, time.Minute))
 				h.mu.Lock()
 				defer h.mu.Unlock()
-				outcome[self] = err
+				outcome[who] = err
 			})
 			synctest.Wait()
 		}
@@ -218,12 +218,12 @@ func TestAnAnswerFromBeforeTheCallCoversNothing(t *testing.T) {
 		// The place that the later one finds free may go to the first one in this process's line. Either of them runs then, after
 		// both calls, and covers the other. If both were covered, the later one would miss its run.
 		covered := 0
-		for _, self := range []string{"looks", "comes later"} {
-			switch err := outcome[self]; {
+		for _, who := range []string{"looks", "comes later"} {
+			switch err := outcome[who]; {
 			case errors.Is(err, ErrCovered):
 				covered++
 			case err != nil:
-				t.Errorf("%s: %v", self, err)
+				t.Errorf("%s: %v", who, err)
 			}
 		}
 		if len(h.begun) != 2 || outcome["waits"] != nil || covered != 1 {

@@ -1,6 +1,8 @@
 package contend
 
 import (
+	"time"
+
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
@@ -22,7 +24,8 @@ type Caller struct {
 	Once bool // does not wait for another holder
 
 	line   *Line
-	hold   *hold.Hold // that its own attempt asks for
+	hold   *hold.Hold    // that its own attempt asks for
+	within time.Duration // that may take
 	waiter Waiter
 }
 
@@ -47,26 +50,33 @@ func (c *Caller) Next(now clock.Awake) Step {
 	if c.line = line; waits {
 		return Step{Do: Listen, Hold: has}
 	}
-	return c.ask()
+	return c.ask(driver.Patience(c.Want.TTL))
 }
 
-// ask is an attempt of the call's own.
-func (c *Caller) ask() Step {
-	c.hold = hold.New(c.Want.Name, &c.place.Site)
-	return Step{Do: Send, Claim: &c.hold.Claim, Want: c.Want, For: driver.Patience(c.Want.TTL)}
+// ask is an attempt of the call's own, for within at most.
+func (c *Caller) ask(within time.Duration) Step {
+	c.hold, c.within = hold.New(c.Want.Name, &c.place.Site), within
+	return Step{Do: Send, Claim: &c.hold.Claim, Want: c.Want, For: within}
 }
 
 // try asks, or finds out from those of this process who have the name or ask for it. What they were told counts only if they
-// were as patient.
+// were as patient. All this takes no longer than an attempt.
 func (c *Caller) try(now clock.Awake) Step {
-	k := Key(c.Want)
+	k, patience := Key(c.Want), driver.Patience(c.Want.TTL)
+	left := patience - now.Sub(c.Began)
+	if c.line != nil {
+		if err := c.shares(c.line.Outcome(), patience); err != nil {
+			return Step{Do: Over, Err: err}
+		}
+	}
+	if left <= 0 {
+		return Step{Do: Over, Err: ErrSilent}
+	}
 	line, asks := c.place.Table.Try(k, c.Want.Together())
-	if asks {
-		c.line = line
-		return c.ask()
+	if c.line = line; asks {
+		return c.ask(left)
 	}
 	v := c.place.Table.Watch(k)
-	patience := driver.Patience(c.Want.TTL)
 	switch {
 	case v.Held:
 		return Step{Do: Over, Err: v.Has.Held(now)}
@@ -77,8 +87,29 @@ func (c *Caller) try(now clock.Awake) Step {
 	case v.Changed == nil: // they are gone
 		return Step{Do: Again}
 	default:
-		return Step{Do: Watch, Changed: v.Changed, For: patience - now.Sub(c.Began)}
+		return Step{Do: Watch, Changed: v.Changed, For: left}
 	}
+}
+
+// shares is the outcome of an attempt that the call has watched, if it is the call's too: so those who come at once do not ask one after
+// the other. An answer has to be to a command that was sent after the call began: an earlier one may have seen what is over since.
+func (c *Caller) shares(n News, patience time.Duration) error {
+	switch {
+	case n.Answered && n.Asked > c.Began && n.Want.Wish == c.Want.Wish:
+		return n.Err
+	case !n.Answered && n.At >= c.Began && n.Patient >= patience:
+		return n.Err
+	default:
+		return nil
+	}
+}
+
+// outcome is what those who have watched the call's own attempt learn of it, as it gives up.
+func (c *Caller) outcome(r call.Reply, m driver.Meaning, gone error) (n News) {
+	if gone == nil && !call.Panicked(r.Err) {
+		n = News{At: r.Now.Awake(), Err: r.Err, Patient: c.within, Want: c.Want, Asked: r.Asked.Awake(), Answered: m.Answered() || m.Refused}
+	}
+	return n
 }
 
 // Answered takes the outcome of the call's own attempt. gone is why its caller goes, if he does.
@@ -88,7 +119,7 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 		return c.granted(r)
 	}
 	if err := c.why(r, m, gone); err != nil {
-		s := c.leaves(c.line.GaveUp(), r.Now.Awake(), r.Now.Awake())
+		s := c.leaves(c.line.GaveUp(c.outcome(r, m, gone)), r.Now.Awake(), r.Now.Awake())
 		s.Do, s.Err = Over, err
 		return s
 	}

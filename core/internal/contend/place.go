@@ -33,6 +33,11 @@ type News struct {
 	At      clock.Awake // when it was heard
 	Err     error       // nobody has answered a command
 	Patient time.Duration
+
+	// Of the outcome of a call that does not wait, where Err has all answers:
+	Want     *hold.Want // what it asked for
+	Asked    clock.Awake
+	Answered bool
 }
 
 // The queue's types, for what waits here.

@@ -1,6 +1,7 @@
 package contend
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -44,6 +45,75 @@ func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
 	silence.Now = at(10 * time.Second)
 	if s = a.Answered(silence, false); s.Do != Again || len(short.Words()) != 1 || len(long.Words()) != 0 {
 		t.Errorf("%+v, %d and %d words", s, len(short.Words()), len(long.Words()))
+	}
+}
+
+// A try that has watched another's attempt takes its outcome, if that is its own too; otherwise it asks, for what is left of its time.
+func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
+	t.Parallel()
+	const ttl, came = 300 * ms, 10 * ms
+	patience := driver.Patience(ttl)
+	denied, broken := driver.Refused(errors.New("denied")), errors.New("broken")
+	for what, row := range map[string]struct {
+		asked, answered time.Duration
+		wish            func(w *hold.Want)
+		err, gone       error
+		takes           bool
+	}{
+		"an answer to what was sent since":    {asked: came + 1, answered: 20 * ms, err: denied, takes: true},
+		"an answer to what was sent before":   {asked: came, answered: 20 * ms, err: denied},
+		"an answer to another wish":           {asked: came + 1, answered: 20 * ms, err: denied, wish: func(w *hold.Want) { w.Label = "other" }},
+		"silence":                             {asked: 0, answered: patience, err: broken, takes: true},
+		"silence, and less patience":          {asked: 0, answered: patience / 2, err: broken, wish: func(w *hold.Want) { w.TTL /= 2 }},
+		"silence for a caller who has left":   {asked: 0, answered: patience, err: broken, gone: errors.New("gone")},
+		"no word from a driver that panicked": {asked: came + 1, answered: 20 * ms, err: new(call.Panic)},
+	} {
+		p := &Place{Table: NewTable()}
+		other := p.NewCaller(0, want("n", ttl), true)
+		if row.wish != nil {
+			row.wish(other.Want)
+		}
+		other.Next(0)
+		c := p.NewCaller(at(came).Awake(), want("n", ttl), true)
+		if s := c.Next(at(came).Awake()); s.Do != Watch || s.For != patience {
+			t.Fatalf("%s: %+v", what, s)
+		}
+		other.Answered(call.Reply{Err: row.err, Asked: at(row.asked), Now: at(row.answered)}, row.gone)
+		now := at(row.answered).Awake()
+		s := c.Next(now)
+		if left := patience - now.Sub(at(came).Awake()); row.takes && s.Err != row.err || !row.takes && (s.Do != Send || s.For != left) {
+			t.Errorf("%s: %+v", what, s)
+		}
+	}
+}
+
+func TestATryIsNotToldOfASilenceFromBeforeItCame(t *testing.T) {
+	t.Parallel()
+	p := &Place{Table: NewTable()}
+	first, watches := p.NewCaller(0, want("n", 300*ms), true), p.NewCaller(0, want("n", 300*ms), true)
+	first.Next(0)
+	watches.Next(0)
+	p.NewCaller(0, want("n", 300*ms), false).Next(0) // the line stays
+	first.Answered(call.Reply{Err: errors.New("broken"), Now: at(300 * ms)}, nil)
+	now := at(time.Second).Awake()
+	c := p.NewCaller(now, want("n", 300*ms), true)
+	for range 2 {
+		if s := c.Next(now); s.Do != Watch {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestATryWhoseTimeIsOverDoesNotAsk(t *testing.T) {
+	t.Parallel()
+	p := &Place{Table: NewTable()}
+	other, c := p.NewCaller(0, want("n", 300*ms), true), p.NewCaller(0, want("n", 300*ms), true)
+	other.Next(0)
+	c.Next(0)
+	gone := errors.New("gone")
+	other.Answered(call.Reply{Err: gone, Now: at(100 * ms)}, gone)
+	if s := c.Next(at(driver.Patience(300 * ms)).Awake()); s.Do != Over || s.Err != ErrSilent { //nolint:errorlint // itself
+		t.Errorf("%+v", s)
 	}
 }
 

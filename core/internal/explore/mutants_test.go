@@ -66,7 +66,7 @@ var mutants = []mutant{
 	{"one asks at most", "queue/queue.go", "return l.first == nil && !l.asker && !l.held", "return l.first == nil && !l.held", ""},
 	{"nobody asks beside a hold", "queue/queue.go", "return l.first == nil && !l.asker && !l.held", "return l.first == nil && !l.asker", ""},
 	{"who is refused stands first, and somebody asks", "queue/queue.go", "	w.join(l, nil)\n	return l.wake()", "	w.join(l, nil)\n	return false", ""},
-	{"somebody asks after a call has gone", "queue/queue.go", "	l.tell()\n	return l.wake()\n}\n\n// Leave", "	l.tell()\n	l.prune()\n	return false\n}\n\n// Leave", ""},
+	{"somebody asks after a call has gone", "queue/queue.go", "	l.tell()\n	return l.wake()\n}\n\n// Outcome", "	l.tell()\n	l.prune()\n	return false\n}\n\n// Outcome", ""},
 	{"somebody asks once the name is vacated", "queue/asker.go", "	if !l.wake() {\n		return nil\n	}\n	return l\n", "	l.prune()\n	return nil\n", ""},
 	{"what is given to who leaves is passed on", "queue/queue.go", "return word, nil", "return Word[H]{}, nil", ""},
 	{"the last one who leaves breaks the round off", "queue/queue.go", "broken, l.broken = l.broken, nil", "broken, l.broken = nil, nil", ""},

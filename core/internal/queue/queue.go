@@ -41,6 +41,7 @@ type crowd[W any, H comparable, N any] struct {
 	last    *Waiter[W, H, N]
 	broken  func()        // breaks the asker's round off; nil between rounds
 	news    N             // the last answer
+	outcome N             // of the last attempt of a call's own, for those who watched it
 	changed chan struct{} // closed when there is another one; nil if nobody watches
 }
 
@@ -154,13 +155,24 @@ func (l *Line[W, H, N]) Refused(w *Waiter[W, H, N]) (start bool) {
 	return l.wake()
 }
 
-// GaveUp says that a call that asked for itself goes.
-func (l *Line[W, H, N]) GaveUp() (start bool) {
+// GaveUp says that a call that asked for itself goes, with this outcome.
+func (l *Line[W, H, N]) GaveUp(outcome N) (start bool) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	l.calls--
+	if l.changed != nil {
+		l.outcome = outcome
+	}
 	l.tell()
 	return l.wake()
+}
+
+// Outcome is of the last call that asked for itself while somebody watched, and gave up; zero if there was none. Whoever has watched l can
+// ask for it even when nobody needs l any more.
+func (l *Line[W, H, N]) Outcome() N {
+	l.table.mu.Lock()
+	defer l.table.mu.Unlock()
+	return l.outcome
 }
 
 // Leave takes w out, because its call goes. If it was told a word in the meantime, that is for the caller to pass on. If nobody

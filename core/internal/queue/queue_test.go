@@ -130,7 +130,7 @@ func (w *world) step() error {
 		if c, l, ok := some(w, w.asking); ok {
 			delete(w.asking, c)
 			w.say("%d gives up", c)
-			return w.start(l, l.GaveUp())
+			return w.start(l, l.GaveUp(""))
 		}
 	case 4: // a waiter leaves
 		if c, x, ok := some(w, w.waiting); ok {

@@ -38,12 +38,14 @@ func TestALookAtOneNameTouchesNoOther(t *testing.T) {
 	}
 	one, _ := table.Try("a", true)
 	two, _ := table.Try("a", true)
-	one.GaveUp()
+	one.GaveUp(0)
 	if three, _ := table.Try("a", true); three != two {
 		t.Error("the queue of a call that asks was forgotten")
 	}
-	two.GaveUp()
-	two.GaveUp()
+	two.GaveUp(0)
+	if two.GaveUp(9); one.Outcome() != 0 {
+		t.Error("an outcome that nobody has watched was kept")
+	}
 	if len(table.lines) > 0 || len(table.kin) > 0 {
 		t.Error(fmt.Sprint(table.lines, table.kin), "are left")
 	}
