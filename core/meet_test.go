@@ -180,6 +180,16 @@ func TestACallIsToldWhoHadTheNameLast(t *testing.T) {
 		if held := b.heldBy(waiter.err); held.Label != "there" {
 			b.Errorf("%v", held)
 		}
+		time.Sleep(tired) // the waiter has left its place
+		next := b.call(b.other(), core.WithLabel("next"))
+		waiter = b.call(b.locks, core.WithWait(2500*time.Millisecond))
+		time.Sleep(1500 * time.Millisecond)
+		b.ok(there.granted().Release(b.Context()))
+		next.granted()
+		<-waiter.over // in the middle of the round that finds the next one
+		if held := b.heldBy(waiter.err); held.Label != "next" {
+			b.Errorf("%v", held)
+		}
 	})
 }
 

@@ -20,7 +20,7 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 		x := b.acquire(locks, "a:1", me, core.WithTemplate("a:{id}"))
 		leases := []*core.Lease{
 			x, b.acquire(locks, "b", core.WithShared(), me), b.acquire(locks, "b", core.WithShared(), me),
-			b.acquire(locks, "c", core.WithLimit(2), me),
+			b.acquire(locks, "c", core.WithLimit(1_000_000), me), // the most
 		}
 		b.store.SetDown(true)
 		leases = append(leases, b.acquire(locks, "d", core.OnUnavailable(core.LocalOnly), me))

@@ -281,6 +281,17 @@ func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
 	})
 }
 
+func TestATurnWithAShorterMaxHoldEndsByIt(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		first, second := b.call(b.locks), b.call(b.locks, core.WithMaxHold(time.Second/10))
+		ctx := turnAfter(b.served(holder, first), second).Context()
+		b.took(time.Second/10, 0, func() { <-ctx.Done() })
+		b.is(context.Cause(ctx), core.ErrLost)
+	})
+}
+
 func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

@@ -45,6 +45,25 @@ func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
 	if s = a.Answered(silence, false); s.Do != Again || len(short.Words()) != 1 || len(long.Words()) != 0 {
 		t.Errorf("%+v, %d and %d words", s, len(short.Words()), len(long.Words()))
 	}
+	for ttl, does := range map[time.Duration]Do{100 * ms: Over, time.Second: Watch} { // a try was as patient, or is not yet
+		if s = p.NewCaller(0, want("n", ttl), true).Next(0); s.Do != does {
+			t.Errorf("a try with a TTL of %s: %+v", ttl, s)
+		}
+	}
+}
+
+func TestSilenceCountsFromTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	p := &Place{Table: NewTable()}
+	p.Can.Hears = true
+	c, a := waits(t, p, 100*ms, call.Reply{Err: &driver.Held{}, Now: at(90 * ms)})
+	for words, now := range []time.Duration{180 * ms, 190 * ms} {
+		a.Next(at(90*ms).Awake(), nil)
+		if a.Answered(call.Reply{Err: call.ErrNoAnswer, Now: at(now)}, false); len(c.Words()) != words {
+			t.Errorf("%s: %d words", now, len(c.Words()))
+		}
+		a.Next(at(now).Awake(), nil) // a pause
+	}
 }
 
 // What was granted without the service is for those who asked so. The service knows nothing of its token, so nobody asks with that.
