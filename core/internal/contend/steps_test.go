@@ -50,6 +50,10 @@ func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
 			t.Errorf("a try with a TTL of %s: %+v", ttl, s)
 		}
 	}
+	p.Can.Hears = false
+	if first, next := p.round(time.Minute, 0), p.round(time.Minute, 1); first != polls*time.Second || next != 2*time.Second {
+		t.Errorf("where the backend sends no messages, a round of %s, and after silence one of %s", first, next)
+	}
 }
 
 func TestSilenceCountsFromTheLastAnswer(t *testing.T) {
@@ -79,7 +83,7 @@ func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 	other.Next(0)
 	asked := a.Next(at(ms).Awake(), nil).Claim
 	first.Leave(nil)
-	s := a.Answered(call.Reply{Grant: driver.Grant{Degraded: "token"}, Now: at(2 * ms)}, false)
+	s := a.Answered(call.Reply{Grant: driver.Grant{Degraded: "token"}, Now: at(time.Second)}, false) // a TTL later
 	if s.Do != Again || s.Behind != asked {
 		t.Fatalf("%+v", s)
 	}
@@ -94,7 +98,7 @@ func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 // nobody watches.
 type nobody struct{}
 
-func (nobody) Watch(*hold.Hold) bool                      { return false }
+func (nobody) Watch(*hold.Hold)                           {}
 func (nobody) Set(*hold.Hold, clock.Awake, time.Duration) {}
 func (nobody) Leave(*hold.Hold)                           {}
 
