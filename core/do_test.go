@@ -32,6 +32,7 @@ func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 		}
 		b.is(loses(noWork), core.ErrLost)
 		b.is(loses(func(context.Context) error { return errWork }), core.ErrLost, errWork)
+		b.says(loses(func(context.Context) error { return &core.LostError{Name: "another"} }), core.ErrLost, `"name"`)
 		if err, ok := loses(context.Cause).(*core.LostError); !ok { //nolint:errorlint // the cause, once
 			b.Errorf("the work returned the cause, and Do returned %v", err)
 		}
