@@ -32,10 +32,11 @@ func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		b.acquire(b.other(), "name", core.WithLabel("them"))
+		b.link.Drop(lab.OpWait) // only the attempt of the first one is answered
 		var wg sync.WaitGroup
 		for i := range 5 { // the first one asks, the others stand in line behind it
 			wg.Go(func() {
-				budget := time.Duration(i) * time.Second
+				budget := time.Duration(i) * time.Second / 5
 				b.took(budget, 0, func() {
 					err := second(b.locks.Acquire(b.Context(), "name", core.WithWait(budget)))
 					b.isNot(err, core.ErrUnavailable, context.DeadlineExceeded)

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -154,6 +155,9 @@ func TestDrainRefusesNewWorkAndThoseWhoWaitAndAwaitsWorkUnderWay(t *testing.T) {
 		refused := func(err error) {
 			b.Helper()
 			b.is(err, core.ErrDraining, core.ErrUnavailable)
+			if strings.Contains(err.Error(), "unavailable") {
+				b.Errorf("%v: no outage", err)
+			}
 			if kind := core.KindOf(err); kind != core.KindUnavailable {
 				b.Errorf("kind %d of %v", kind, err)
 			}

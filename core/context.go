@@ -36,7 +36,6 @@ func (c *leaseContext) make() *madeContext {
 	if first := c.made.Load(); first != nil {
 		root.mu.Unlock()
 		unlink()
-		end(nil)
 		return first
 	}
 	c.made.Store(m)
@@ -74,16 +73,13 @@ func (c *leaseContext) Err() error {
 }
 
 // Value returns c itself for leaseKey, and the parent's value for all other keys. The standard library asks for its own
-// contexts in this way: to attach children without a goroutine, and to learn the cause of an end.
+// contexts in this way: to attach children without a goroutine, and to learn the cause of an end. It calls Done or Err before that.
 func (c *leaseContext) Value(key any) any {
 	if key == (leaseKey{}) {
 		return c
 	}
 	if m := c.made.Load(); m != nil {
 		return m.Value(key)
-	}
-	if c.ended() {
-		return c.make().Value(key)
 	}
 	return c.parent.Value(key)
 }

@@ -32,6 +32,7 @@ func TestDoJoinsALossToTheErrorOfTheWork(t *testing.T) {
 		}
 		b.is(loses(noWork), core.ErrLost)
 		b.is(loses(func(context.Context) error { return errWork }), core.ErrLost, errWork)
+		b.says(loses(func(context.Context) error { return &core.LostError{Name: "another"} }), core.ErrLost, `"name"`)
 		if err, ok := loses(context.Cause).(*core.LostError); !ok { //nolint:errorlint // the cause, once
 			b.Errorf("the work returned the cause, and Do returned %v", err)
 		}
@@ -128,6 +129,8 @@ func TestFinishEndsAsDoDoes(t *testing.T) {
 		b.is(b.acquire(b.locks, "name", dedup).Finish(ctx, errWork), errWork)
 		b.ok(b.acquire(b.locks, "name", dedup).Finish(ctx, nil))
 		b.is(second(b.locks.TryAcquire(b.Context(), "name", dedup)), core.ErrDuplicate)
+		b.is(b.set(b.locks.AcquireAll(b.Context(), pair, dedup)).Finish(ctx, errWork), errWork)
+		b.gets(b.locks.AcquireAll(b.Context(), pair, dedup))
 		x := b.acquire(b.locks, "other", core.WithoutRenewal())
 		<-x.Context().Done()
 		b.is(x.Finish(ctx, errWork), errWork, core.ErrLost)
@@ -137,6 +140,8 @@ func TestFinishEndsAsDoDoes(t *testing.T) {
 func TestDoValueReturnsTheValueBesideTheError(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
+		b.is(second(core.DoValue[int](b.Context(), b.locks, "name", nil)), core.ErrInvalid)
+		b.is(b.locks.Do(b.Context(), "name", nil), core.ErrInvalid)
 		b.acquire(b.other(), "held")
 		for name, want := range map[string]struct {
 			value int

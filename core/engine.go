@@ -103,7 +103,7 @@ func leaseUnder(h *hold.Hold) *Lease { return (*Lease)(h.Want().Work.(*work)) } 
 func (r *engine) close(ctx context.Context) error {
 	if r.closed.CompareAndSwap(false, true) {
 		r.die()
-		for _, h := range r.room.Dog.Close() {
+		for _, h := range r.room.Dog.AllAtRest() { // who gets another one from now on gives it back
 			leaseUnder(h).closed()
 		}
 		r.room.Desk.Close()

@@ -88,7 +88,9 @@ func TestADetachWhoseAnswerIsLostIsSentAgain(t *testing.T) {
 
 func TestADetachWithoutAnAnswerLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	for fate, want := range map[lab.Fate]error{lab.ReplyLost: context.DeadlineExceeded, lab.Refused: core.ErrUnavailable} {
+	for fate, want := range map[lab.Fate]error{
+		lab.ReplyLost: context.DeadlineExceeded, lab.RequestLost: context.DeadlineExceeded, lab.Refused: core.ErrUnavailable,
+	} {
 		virtual(t, func(b *bench) {
 			x := b.acquire(b.locks, "name")
 			b.link.All(fate, lab.OpRelease)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -174,9 +173,5 @@ func (s *LeaseSet) giveBack(ctx context.Context) {
 
 // Format prints the names for every verb. It prints no token, so the output may be logged.
 func (s *LeaseSet) Format(f fmt.State, _ rune) {
-	if s.none() {
-		_, _ = io.WriteString(f, "leases(none)") // fmt has no way to return the error
-		return
-	}
-	_, _ = fmt.Fprintf(f, "leases(%q)", s.Names()) // as above
+	_, _ = fmt.Fprintf(f, "leases(%q)", s.Names()) // fmt has no way to return the error
 }

@@ -137,6 +137,11 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 			b.is(second(b.locks.AcquireAll(ctx, []string{"a", "b"})), core.ErrHeld)
 			b.is(second(b.locks.AcquireAll(ctx, []string{"b", "m", "a"})), core.ErrHeld)
 			b.is(second(b.locks.AcquireAll(ctx, []string{"m", "n"}, core.WithoutReentry())), core.ErrHeld)
+			b.is(second(b.locks.AcquireAll(b.all(b.locks, "x", "y").Context(), []string{"a"})), core.ErrHeld)
+			sibling, inner := b.lease(b.locks.TryAcquire(ctx, "m")), b.lease(b.locks.TryAcquire(ctx, "n"))
+			b.is(second(b.locks.AcquireAll(inner.Context(), []string{"m"})), core.ErrHeld)
+			b.ok(sibling.Release(b.Context()))
+			b.ok(inner.Release(b.Context()))
 		})
 		time.AfterFunc(3*time.Second, func() { _ = theirs.Release(context.Background()) })
 		b.took(3*time.Second, 0, func() {

@@ -194,7 +194,7 @@ func origin() string {
 		if ended && !inRuntime || !more {
 			return fmt.Sprintf("%s:%d", frame.Function, frame.Line)
 		}
-		ended = ended || inRuntime
+		ended = inRuntime
 	}
 }
 

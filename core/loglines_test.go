@@ -41,7 +41,7 @@ func count(t *testing.T, text string, wanted map[string]int) {
 func TestTheLogIsOnByDefaultAndNilTurnsItOff(t *testing.T) { //nolint:paralleltest // see above
 	before := slog.Default()
 	defer slog.SetDefault(before)
-	for what, opts := range map[string][]core.NewOption{"default": nil, "nil": {core.WithLogger(nil), core.WithObserver(func(core.Event) {})}} {
+	for what, opts := range map[string][]core.NewOption{"default": nil, "nil": {core.WithLogger(nil), core.WithObserver(func(core.Event) {})}, "nobody": {core.WithLogger(nil)}} {
 		var out bytes.Buffer
 		virtual(t, func(b *bench) {
 			slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil))) // after New
@@ -154,12 +154,12 @@ func TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue(t *testing.T) {
 		}
 	}, observing(observer{
 		Acquired:    func(e core.Event) { panic(e.Name) },
-		Held:        func(e core.Event) { panic(errors.New(e.Name)) },
+		Held:        func(e core.Event) { _ = []int{}[len(e.Name)] },
 		Released:    func(core.Event) { runtime.Goexit() },
 		WorkContext: func(_ context.Context, e core.Event) context.Context { panic(&e) },
 	}))
 	count(t, text, map[string]int{
-		"level=ERROR msg=\"holdfast: a function of an observer panicked": 3, "with=string": 1, "with=*errors.errorString": 1, "with=runtime.Goexit": 1,
+		"level=ERROR msg=\"holdfast: a function of an observer panicked": 3, "with=string": 1, "with=runtime.boundsError": 1, "with=runtime.Goexit": 1,
 		"level=ERROR msg=\"holdfast: a function of WithWorkContext panicked": 1, "with=*core.Event": 1,
 		"at=github.com/holdfast-go/holdfast/core_test.TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue.func": 4,
 		"events dropped": 1, "secret": 0,
@@ -210,12 +210,13 @@ func TestTheLogSaysThatWorkGoesOnWithoutTheServiceAndWhenThatIsOver(t *testing.T
 func TestAServiceThatComesAndGoesIsTwoLines(t *testing.T) {
 	t.Parallel()
 	text := logging(t, func(b *bench) {
+		b.acquire(b.other(), "name")
 		for range 3 {
 			b.link.All(lab.Refused)
 			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 			synctest.Wait()
 			b.link.All(lab.Delivered)
-			b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+			b.taken(b.locks, "name") // which is an answer, too
 			time.Sleep(time.Second)
 		}
 	})
@@ -226,9 +227,11 @@ func TestARenewalThatFindsNoServiceIsSaidWithWhatFoundIt(t *testing.T) {
 	t.Parallel()
 	text := logging(t, func(b *bench) {
 		x := b.acquire(b.locks, "name", core.WithTTL(10*time.Second))
+		b.acquire(b.other(), "theirs")
+		waiter := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "theirs", core.WithWait(4*time.Second))) })
 		b.link.All(lab.Refused)
-		time.Sleep(4 * time.Second)
-		b.gets(b.locks.TryAcquire(x.Context(), "name")) // no sign of the service: this asks it nothing
+		b.is(<-waiter, core.ErrHeld)                    // no sign of the service: it has said so before
+		b.gets(b.locks.TryAcquire(x.Context(), "name")) // nor this: it asks nothing
 		time.Sleep(time.Second)
 		b.link.All(lab.Delivered)
 		time.Sleep(2 * time.Second)

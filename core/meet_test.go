@@ -180,6 +180,16 @@ func TestACallIsToldWhoHadTheNameLast(t *testing.T) {
 		if held := b.heldBy(waiter.err); held.Label != "there" {
 			b.Errorf("%v", held)
 		}
+		time.Sleep(tired) // the waiter has left its place
+		next := b.call(b.other(), core.WithLabel("next"))
+		waiter = b.call(b.locks, core.WithWait(2500*time.Millisecond))
+		time.Sleep(1500 * time.Millisecond)
+		b.ok(there.granted().Release(b.Context()))
+		next.granted()
+		<-waiter.over // in the middle of the round that finds the next one
+		if held := b.heldBy(waiter.err); held.Label != "next" {
+			b.Errorf("%v", held)
+		}
 	})
 }
 
@@ -190,7 +200,9 @@ func TestASilenceCountsIfTheAttemptHadItsTime(t *testing.T) {
 	for left, lines := range map[time.Duration]int{time.Second: 0, 2*time.Second + 10*time.Millisecond: 1} {
 		text := logging(t, func(b *bench) {
 			b.link.Drop(lab.OpAcquire, lab.OpWait)
-			b.is(second(b.locks.Acquire(b.in(left), "name")), core.ErrUnavailable, context.DeadlineExceeded)
+			ctx, cancel := context.WithCancel(b.Context())
+			time.AfterFunc(left, cancel)
+			b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, context.Canceled)
 			synctest.Wait()
 			b.link.Heal()
 		})

@@ -19,8 +19,8 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 		me := core.WithLabel("me")
 		x := b.acquire(locks, "a:1", me, core.WithTemplate("a:{id}"))
 		leases := []*core.Lease{
-			x, b.acquire(locks, "b", core.WithShared(), me), b.acquire(locks, "b", core.WithShared(), me),
-			b.acquire(locks, "c", core.WithLimit(2), me),
+			x, b.acquire(locks, "b", core.WithShared(), me, core.WithTTL(2*ttl)), // due later than the younger one
+			b.acquire(locks, "c", core.WithLimit(1_000_000), me), // the most
 		}
 		b.store.SetDown(true)
 		leases = append(leases, b.acquire(locks, "d", core.OnUnavailable(core.LocalOnly), me))
@@ -31,6 +31,7 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 			go func() { _, _ = locks.Acquire(ctx, "a:1", core.WithLabel(fmt.Sprint("waiter ", i))) }()
 			time.Sleep(time.Second)
 		}
+		leases = append(leases, b.acquire(locks, "b", core.WithShared(), me))
 		all := locks.Own("")
 		if len(all) != 5 {
 			b.Fatalf("%+v", all)
@@ -59,8 +60,8 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 				b.Errorf("%s: %+v by itself, and %+v among all", all[i].Name, one, all[i].Process)
 			}
 		}
-		if n := len(all[1].Process.Leases); n != 2 {
-			b.Errorf("%d readers", n)
+		if r := all[1].Process.Leases; len(r) != 2 || r[0].HeldFor < r[1].HeldFor {
+			b.Errorf("readers: %+v", r)
 		}
 		if some := locks.Own("a:"); len(some) != 1 {
 			b.Errorf("%+v", some)

@@ -149,14 +149,20 @@ func TestWhoComesDuringAReleaseIsServed(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		var locks *core.Locker
-		var comes sync.Once
 		var next *call
 		locks = b.locker(&hooked{Driver: b.store, release: func(ctx context.Context, c driver.Claim) error {
-			comes.Do(func() { next = b.call(locks) })
+			if next == nil {
+				next = b.call(locks)
+			}
 			return b.store.Release(ctx, c)
 		}})
-		b.ok(b.acquire(locks, "name").Release(b.Context()))
-		b.ok(next.granted().Release(b.Context()))
+		ended, cancel := context.WithCancel(b.Context())
+		cancel()
+		for _, ctx := range []context.Context{b.Context(), ended} {
+			next = nil
+			b.ok(b.acquire(locks, "name").Release(ctx))
+			b.ok(next.granted().Release(b.Context()))
+		}
 	})
 }
 
@@ -278,6 +284,17 @@ func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
 		}
 		b.ok(turnAfter(y, third).Release(b.Context()))
 		b.free()
+	})
+}
+
+func TestATurnWithAShorterMaxHoldEndsByIt(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		holder := b.acquire(b.other(), "name")
+		first, second := b.call(b.locks), b.call(b.locks, core.WithMaxHold(time.Second/10))
+		ctx := turnAfter(b.served(holder, first), second).Context()
+		b.took(time.Second/10, 0, func() { <-ctx.Done() })
+		b.is(context.Cause(ctx), core.ErrLost)
 	})
 }
 

@@ -109,9 +109,9 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 		}, Cleanup{}},
 		"released, and a duplicate may come": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
-			c.Ask(call.Acquire, wish(30*time.Second), 0)
+			c.Ask(call.Acquire, wish(time.Second), 0)
 			c.Answer(second, granted)
-			c.Hold(0)
+			c.Hold(time.Hour)
 			c.End()
 			return c.Ended(second, true, false)
 		}, Cleanup{For: 30 * time.Second}},

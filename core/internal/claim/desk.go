@@ -17,13 +17,13 @@ type Desk struct {
 	Port *call.Port
 
 	sweeper *sweep.Sweeper
-	hangs   atomic.Int32 // clean-ups that were left behind and have not returned
-	firsts  atomic.Int32 // those under way that the sweeper has not begun
+	hangs   atomic.Int32  // clean-ups that were left behind and have not returned
+	firsts  chan struct{} // full while many are under way that the sweeper has not begun
 }
 
 // NewDesk returns a Desk that sends through p.
 func NewDesk(p *call.Port) *Desk {
-	return &Desk{Port: p, sweeper: sweep.New(p.Tasks.Go)}
+	return &Desk{Port: p, sweeper: sweep.New(p.Tasks.Go), firsts: make(chan struct{}, sweep.Many)}
 }
 
 // New returns a claim whose commands the desk sends.
@@ -132,14 +132,15 @@ const first = 750 * time.Millisecond
 
 // enter is for a release that does not wait for the sweeper. There are few at once: in an outage thousands of claims are dropped.
 func (d *Desk) enter() bool {
-	if d.firsts.Add(1) <= sweep.Many {
+	select {
+	case d.firsts <- struct{}{}:
 		return true
+	default:
+		return false
 	}
-	d.leave()
-	return false
 }
 
-func (d *Desk) leave() { d.firsts.Add(-1) }
+func (d *Desk) leave() { <-d.firsts }
 
 // CleanNow is Clean for somebody who waits until the first release was answered, or has had its time.
 func (d *Desk) CleanNow(c *Claim, x Cleanup) {

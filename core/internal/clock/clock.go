@@ -108,16 +108,10 @@ func (c *Clock) Look() Reading {
 	slept := int64(c.sleep())
 	awake, wall := c.now()
 	c.ahead.Store(int64(wall) - int64(awake))
-	for seen := c.slept.Load(); ; seen = c.slept.Load() {
-		if slept <= seen { // a reading is too small if its thread was preempted
-			slept = seen
-			break
-		}
-		if c.slept.CompareAndSwap(seen, slept) {
-			break
-		}
+	for seen := c.slept.Load(); seen < slept; seen = c.slept.Load() {
+		c.slept.CompareAndSwap(seen, slept)
 	}
-	return Reading{awake, time.Duration(slept), wall}
+	return Reading{awake, time.Duration(c.slept.Load()), wall} // its own is too small if its thread was preempted
 }
 
 // Now reads the monotonic clock alone, in half the time that both take.

@@ -38,8 +38,12 @@ func TestTheClockThatSaysMostDecides(t *testing.T) {
 		h.awake += row.awake
 		h.slept += row.slept
 		h.wall += row.wall
-		if got := c.Read().Since(before); got != row.want {
+		now := c.Read()
+		if got := now.Since(before); got != row.want {
 			t.Errorf("%s: %s, not %s", what, got, row.want)
+		}
+		if up := now.Up().Sub(before.Up()); up != row.awake+row.slept {
+			t.Errorf("%s: up for %s", what, up)
 		}
 	}
 }

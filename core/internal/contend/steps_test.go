@@ -46,6 +46,29 @@ func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
 	if s = a.Answered(silence, false); s.Do != Again || len(short.Words()) != 1 || len(long.Words()) != 0 {
 		t.Errorf("%+v, %d and %d words", s, len(short.Words()), len(long.Words()))
 	}
+	for ttl, does := range map[time.Duration]Do{100 * ms: Over, time.Second: Watch} { // a try was as patient, or is not yet
+		if s = p.NewCaller(0, want("n", ttl), true).Next(0); s.Do != does {
+			t.Errorf("a try with a TTL of %s: %+v", ttl, s)
+		}
+	}
+	p.Can.Hears = false
+	if first, next := p.round(time.Minute, 0), p.round(time.Minute, 1); first != polls*time.Second || next != 2*time.Second {
+		t.Errorf("where the backend sends no messages, a round of %s, and after silence one of %s", first, next)
+	}
+}
+
+func TestSilenceCountsFromTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	p := &Place{Table: NewTable()}
+	p.Can.Hears = true
+	c, a := waits(t, p, 100*ms, call.Reply{Err: &driver.Held{}, Now: at(90 * ms)})
+	for words, now := range []time.Duration{180 * ms, 190 * ms} {
+		a.Next(at(90*ms).Awake(), nil)
+		if a.Answered(call.Reply{Err: call.ErrNoAnswer, Now: at(now)}, false); len(c.Words()) != words {
+			t.Errorf("%s: %d words", now, len(c.Words()))
+		}
+		a.Next(at(now).Awake(), nil) // a pause
+	}
 }
 
 // A try that has watched another's attempt takes its outcome, if that is its own too; otherwise it asks, for what is left of its time.
@@ -130,7 +153,7 @@ func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 	other.Next(0)
 	asked := a.Next(at(ms).Awake(), nil).Claim
 	first.Leave(nil)
-	s := a.Answered(call.Reply{Grant: driver.Grant{Degraded: "token"}, Now: at(2 * ms)}, false)
+	s := a.Answered(call.Reply{Grant: driver.Grant{Degraded: "token"}, Now: at(time.Second)}, false) // a TTL later
 	if s.Do != Again || s.Behind != asked {
 		t.Fatalf("%+v", s)
 	}
@@ -145,7 +168,7 @@ func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 // nobody watches.
 type nobody struct{}
 
-func (nobody) Watch(*hold.Hold) bool                      { return false }
+func (nobody) Watch(*hold.Hold)                           {}
 func (nobody) Set(*hold.Hold, clock.Awake, time.Duration) {}
 func (nobody) Leave(*hold.Hold)                           {}
 

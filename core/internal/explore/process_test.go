@@ -40,10 +40,9 @@ func newProcess(s *sim, name string) *process {
 }
 
 // Watch implements hold.Watch.
-func (p *process) Watch(h *hold.Hold) bool {
+func (p *process) Watch(h *hold.Hold) {
 	p.watched[h] = &watched{}
 	p.since[h] = p.now
-	return true
 }
 
 // Set implements hold.Watch.

@@ -40,7 +40,7 @@ type Work interface {
 
 // Watch is who looks at holds when they are due: a watchdog.Dog.
 type Watch interface {
-	Watch(h *Hold) bool
+	Watch(h *Hold)
 	Set(h *Hold, at clock.Awake, early time.Duration)
 	Leave(h *Hold)
 }
@@ -87,8 +87,8 @@ func (h *Hold) Degraded(g driver.Grant) *Hold {
 	return own
 }
 
-// Begin says that the claim was granted by r, for w, and has the hold watched. If the Locker is closed, nobody watches it, and whoever gets
-// it gives it back. ttl is what was asked for: trust comes from what was sent, never from what the receiver wants.
+// Begin says that the claim was granted by r, for w, and has the hold watched. ttl is what was asked for: trust comes from what was sent,
+// never from what the receiver wants.
 func (h *Hold) Begin(r call.Reply, ttl time.Duration, w *Want) {
 	h.Claim.Hold(r.Grant.Longest)
 	h.mu.Lock()
@@ -99,9 +99,8 @@ func (h *Hold) Begin(r call.Reply, ttl time.Duration, w *Want) {
 		g.TTL = forever
 	}
 	h.term = term.New(g, h.turn(w.Turn))
-	if h.site.Watch.Watch(h) {
-		h.set()
-	}
+	h.site.Watch.Watch(h)
+	h.set()
 }
 
 // Entry implements watchdog.Watched.

@@ -106,7 +106,7 @@ func (h *Hold) Refresh(ctx context.Context, p *call.Port, enough time.Duration) 
 	for sent := false; ; {
 		now := p.Clock.Read()
 		h.mu.Lock()
-		if left := h.term.Left(now); left == 0 || left > enough || sent {
+		if h.term.Left(now) > enough || sent {
 			h.mu.Unlock()
 			return
 		}

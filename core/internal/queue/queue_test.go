@@ -97,7 +97,10 @@ func (w *world) step() error {
 	case 0: // somebody comes
 		w.next++
 		x := &waiter{Of: w.next}
-		l, waits, _ := w.Enter("n", false, x)
+		l, waits, has := w.Enter("n", false, x)
+		if waits && has != w.has {
+			return fmt.Errorf("%d has it, and %d is told of %d", w.has, w.next, has)
+		}
 		if !waits {
 			w.say("%d asks", w.next)
 			w.asking[w.next] = l

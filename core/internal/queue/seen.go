@@ -32,11 +32,11 @@ func (t *Table[W, H, N]) All(prefix string) (all []Seen[W, H]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, l := range t.lines {
-		if n++; n%some == 0 {
+		if n++; n%some == 0 { // l may be gone then, and nobody has it or waits
 			t.mu.Unlock()
 			t.mu.Lock()
 		}
-		if strings.HasPrefix(key, prefix) && t.lines[key] == l { // it may be gone
+		if strings.HasPrefix(key, prefix) {
 			all = append(all, l.seen())
 		}
 	}

@@ -193,7 +193,7 @@ func (s *Sweeper) first() (at time.Time, some bool) {
 
 // sweep is one round.
 func (s *Sweeper) sweep() {
-	due, atOnce, ahead := s.due()
+	due, atOnce := s.due()
 	began := time.Now()
 	end := began.Add(round)
 	var at atomic.Int32
@@ -206,7 +206,7 @@ func (s *Sweeper) sweep() {
 				if i >= len(due) {
 					return
 				}
-				if due[i].clean() && (i > 0 || !ahead) {
+				if due[i].clean() && i > 0 { // the first may be one that has waited too long
 					hush.Store(true)
 				}
 			}
@@ -237,9 +237,8 @@ func (t *task) clean() (again bool) {
 
 // due returns the tasks whose time has come, and how many of them to ask at once. First come tasks
 // that were answered the last time, and then new ones; within a kind, those first that have waited
-// longest. So one silent node of many does not keep the names of the others. ahead says that the first one is a silent one that has
-// waited too long.
-func (s *Sweeper) due() (due []*task, atOnce int, ahead bool) {
+// longest. So one silent node of many does not keep the names of the others. A silent one that has waited too long is the very first.
+func (s *Sweeper) due() (due []*task, atOnce int) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +252,7 @@ func (s *Sweeper) due() (due []*task, atOnce int, ahead bool) {
 	})
 	for i, t := range due {
 		if t.heard == Silent && now.Sub(t.next) > patience {
-			due, ahead = slices.Insert(slices.Delete(due, i, i+1), 0, t), true
+			due = slices.Insert(slices.Delete(due, i, i+1), 0, t)
 			break
 		}
 	}
@@ -264,7 +263,7 @@ func (s *Sweeper) due() (due []*task, atOnce int, ahead bool) {
 	if !s.closed {
 		due = due[:min(len(due), mostRound)]
 	}
-	return due, min(most, len(due)), ahead
+	return due, min(most, len(due))
 }
 
 // over ends a round in which the tasks of asked were asked, and after which no other begins before rested.

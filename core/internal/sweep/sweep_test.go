@@ -243,8 +243,8 @@ func TestWhatIsRefusedAtOnceIsAskedSeldom(t *testing.T) {
 		var n atomic.Int32
 		for range 1000 {
 			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { n.Add(1); return Silent }})
+			later(10 * time.Millisecond)
 		}
-		later(10 * time.Second)
 		if n.Load() < 1000 || n.Load() > 2000 {
 			t.Errorf("%d commands", n.Load())
 		}

@@ -55,7 +55,6 @@ type Dog[W Watched] struct {
 	wakeAt  clock.Awake   // when the timer fires; clock.Never if it is not set
 	ticking int           // how many ticks are under way; what they look at is not in the wheel
 	seen    clock.Reading // the clocks at the last tick
-	closed  bool          // nothing more is accepted
 	left    bool          // nothing is watched any more
 }
 
@@ -67,16 +66,12 @@ func New[W Watched](p *call.Port) *Dog[W] {
 	return d
 }
 
-// Watch begins to watch w. It refuses once the watchdog is closed. Set follows.
-func (d *Dog[W]) Watch(w W) bool {
+// Watch begins to watch w. Set follows.
+func (d *Dog[W]) Watch(w W) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
-		return false
-	}
 	*w.Entry() = Entry{watched: true, index: -1}
 	d.held.Enter()
-	return true
 }
 
 // Set has w looked at when it is due, or up to early before that if others are due then.
@@ -154,11 +149,10 @@ func (d *Dog[W]) All() []W {
 	return d.wheel.all(d.held.Count())
 }
 
-// Close refuses what is new, and returns what is watched.
-func (d *Dog[W]) Close() []W {
+// AllAtRest is All without an exception: it waits until nothing is being looked at.
+func (d *Dog[W]) AllAtRest() []W {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed = true
 	for d.ticking > 0 {
 		d.mu.Unlock()
 		runtime.Gosched()
@@ -171,6 +165,6 @@ func (d *Dog[W]) Close() []W {
 func (d *Dog[W]) Abandon() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.closed, d.left = true, true
+	d.left = true
 	return d.held.Count()
 }
