@@ -217,7 +217,7 @@ var mutants = map[string]faulty{
 		g, err := m.store.Acquire(ctx, c)
 		g.Fences = n
 		return g, err
-	}}, "BlocksOfFencesNeverMeet"},
+	}}, "FencesGrowOnEveryPath"},
 	"a grant that was asked for counts from its answer": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		g, err := m.store.Acquire(ctx, c)
 		m.hears()
