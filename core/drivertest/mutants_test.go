@@ -157,7 +157,7 @@ var mutants = map[string]faulty{
 	// What is given.
 	"whoever asks owns the name": {
 		gives(func(_ *mutant, _ claim, g *grant, err *error) { *g, *err = everybody(*g, *err) }),
-		`AGrantExcludesOthersUntilItsRelease OneOwnerAtATimeUnderConcurrency ReadersShareAndWritersDoNot ReadersDoNotStarveAWriterThatWaits
+		`AGrantExcludesOthersUntilItsRelease KindsDoNotMeetUnderConcurrency ReadersShareAndWritersDoNot ReadersDoNotStarveAWriterThatWaits
 		AForeignValueIsHeldAndNeverOverwritten AHandoffWorksOnceAndAgainForWhoHasUsedIt AFreeNameIsForTheFirstInTheQueue`,
 	},
 	"fences stand still": {
@@ -239,7 +239,7 @@ var mutants = map[string]faulty{
 	// Wait.
 	"whoever waits owns the name": {mutant{wait: func(m *mutant, _ context.Context, c claim) (grant, error) {
 		return everybody(m.looks(c))
-	}}, `OneOwnerAtATimeUnderConcurrency KindsDoNotMeetUnderConcurrency AHandoffOfNoNameIsAnOrdinaryClaim AForeignValueInFrontOfAQueueIsWaitedFor
+	}}, `KindsDoNotMeetUnderConcurrency AHandoffOfNoNameIsAnOrdinaryClaim AForeignValueInFrontOfAQueueIsWaitedFor
 		AWaiterGetsThePermitThatComesFree`},
 	"a wait begins late": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		time.Sleep(time.Second)
