@@ -14,9 +14,9 @@ import (
 
 // betweenCases have others come and go between the requests of a call.
 var betweenCases = []testCase{
-	// Right before each request of a call another process comes or goes, or the caller leaves. No more have the name than may, what a
-	// call says is so, and nothing is left.
-	{name: "WhoComesBetweenTheRequestsOfACallIsRespected", needs: []need{wires}, run: func(e *env) {
+	// Right before each request of a call another process comes or goes, or the caller leaves; before the call, where there are no
+	// connections to break. No more have the name than may, what a call says is so, and nothing is left.
+	{name: "WhoComesBetweenTheRequestsOfACallIsRespected", run: func(e *env) {
 		d, through := e.connect()
 		w := &wire{e: e, d: d, other: e.Driver(), through: through}
 		w.warm()
@@ -39,9 +39,12 @@ type rivals struct {
 
 func (e *env) rivals() (all []rivals) {
 	kinds := e.kinds(always(""))
+	if e.can.Limit {
+		kinds["limited to one"] = e.permit("", 1)
+	}
 	for kind, mine := range kinds {
 		for other, theirs := range kinds {
-			all = append(all, rivals{mine: mine, theirs: theirs, together: kind == other && !mine.Exclusive(), mixed: kind != other})
+			all = append(all, rivals{mine: mine, theirs: theirs, together: kind == other && !mine.Exclusive(), mixed: kind != other || mine.Limit == 1})
 		}
 	}
 	if permit, ok := kinds["limited"]; ok {
@@ -99,6 +102,8 @@ func (m *meeting) plots() map[string]plot {
 		"an acquire out of the queue, one who waits":      {acts{m.doubts, m.comes, m.queues, m.goes}, acts{m.ends, m.comes, m.follows, m.goes}, m.acquire},
 		"a wait, the owner's release":                     {acts{m.comes}, acts{m.goes}, m.wait},
 		"a look, its end":                                 {acts{m.comes}, acts{m.leaves, m.ends}, m.look},
+		"an acquire, after its clean-up":                  {acts{m.ends}, nil, m.acquire},
+		"a renewal, a release":                            {acts{m.has}, acts{m.ends}, m.renew},
 		"a renewal, a release and a grant":                {acts{m.has}, acts{m.ends, m.comes}, m.renew},
 		"a renewal, another":                              {acts{m.has}, acts{m.comes}, m.renew},
 		"a renewal, itself":                               {acts{m.has}, acts{m.renewsToo}, m.renew},

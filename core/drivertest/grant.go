@@ -172,14 +172,6 @@ var grantCases = []testCase{
 			e.free("name")
 		}
 	}},
-	// A token that was released before it was granted, by clean-up that has overtaken its Acquire, can be released again.
-	{name: "AReleaseCleansUpBehindALateAcquire", run: func(e *env) {
-		d, c := e.Driver(), e.lasting("name")
-		e.leaves(d, c, "clean-up that overtakes")
-		e.grant(d, c) // late: its token is over
-		e.release(d, c)
-		e.free("name")
-	}},
 	// A call whose context has ended before it begins does nothing, and says so.
 	{name: "ACallWhoseContextHasEndedDoesNothing", run: func(e *env) {
 		d, c, other := e.Driver(), e.lasting("name"), e.claim("other")

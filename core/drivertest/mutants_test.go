@@ -148,7 +148,7 @@ var mutants = map[string]faulty{
 		if c.Limit > 1 {
 			c.Limit = driver.Readers
 		}
-	}), "KindsDoNotGoTogether"},
+	}), "WhoComesBetweenTheRequestsOfACallIsRespected"},
 	"markers are not looked for": {asks(func(_ *mutant, c *claim) { c.Dedup = 0 }), "AMarkerStopsThoseWhoAskForIt"},
 	"a hand-off is ignored": {
 		asks(func(_ *mutant, c *claim) { c.Handoff = "" }), "AHandoffGoesBeforeTheQueue ANameLeftForAHandoffGoesToNobodyElse",
@@ -392,7 +392,7 @@ var mutants = map[string]faulty{
 			}
 		}
 		return errs
-	}}, "ARenewalAfterTheReleaseBringsNothingBack ADeletedLeaseIsLost"},
+	}}, "WhoComesBetweenTheRequestsOfACallIsRespected ADeletedLeaseIsLost"},
 	"every renewal is granted": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
 		return make([]error, len(m.store.Renew(ctx, claims)))
 	}}, "AnOverwrittenLeaseIsLostAndNotTouched EachOfThoseWhoShareHasItsOwnTime WhoComesBetweenTheRequestsOfACallIsRespected"},
@@ -413,7 +413,7 @@ var mutants = map[string]faulty{
 			return driver.ErrNotOwner
 		}
 		return m.store.Release(ctx, c)
-	}}, "AReleaseCleansUpBehindALateAcquire"},
+	}}, "WhoComesBetweenTheRequestsOfACallIsRespected"},
 	"who owns nothing stays in the queue": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
 		if !m.owns(c) {
 			return driver.ErrNotOwner

@@ -16,7 +16,7 @@ import (
 var networkCases = []testCase{
 	// Each operation, cut at each of its requests and each of its replies, comes to what it should when it is made again. Nobody
 	// is told held by its own token, and nothing is left.
-	{name: "EachOperationSurvivesAConnectionCutAtEachStep", needs: []need{wires}, run: func(e *env) {
+	{name: "EachOperationSurvivesAConnectionCutAtEachStep", run: func(e *env) {
 		d, through := e.connect()
 		w := &wire{e: e, d: d, other: e.Driver(), through: through}
 		w.warm()

@@ -330,8 +330,12 @@ func (e *env) nothingLeft() {
 	e.Errorf("left behind: %q", left[:min(len(left), 10)])
 }
 
-// connect opens a backend over connections that the case may break.
+// connect opens a backend over connections that the case may break, or over a Link.
 func (e *env) connect() (driver.Driver, []Wire) {
+	if e.Through == nil {
+		l := NewLink(e.Driver())
+		return l, []Wire{l}
+	}
 	d, through := e.Through()
 	return e.opened(d), through
 }
