@@ -103,7 +103,7 @@ var mutants = map[string]faulty{
 		}
 	}()}, "CloseReturnsAndWhatItEndedBeginsAgain"},
 	"Close waits for ever": {
-		mutant{close: func(context.Context) error { time.Sleep(time.Minute); return nil }}, "CloseReturnsWithItsContextWhereNothingAnswers",
+		mutant{close: func(context.Context) error { time.Sleep(time.Minute); return nil }}, "ASilentServiceEndsNoCallLate",
 	},
 	"names stay":                           {mutant{leftover: []string{"name-1"}}, "NamesUsedOnceLeaveNothing"},
 	"an outage loses data":                 {mutant{forgets: true}, "AKilledServerIsUnavailableAndComesBack"},
@@ -181,7 +181,7 @@ var mutants = map[string]faulty{
 			c.Token += "again"
 			_, _ = m.looks(c)
 		}
-	}), "AGrantThatNobodyHearsOfIsFoundOrGivenBack ALookBesideItsOwnGrantDoesNotQueueTheOwner"},
+	}), "AGrantThatNobodyHearsOfIsFoundOrGivenBack AReleaseAtTheWaitIsNotMissed"},
 
 	// Acquire.
 	"a refused acquire stays in the queue": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
@@ -395,7 +395,7 @@ var mutants = map[string]faulty{
 	}}, "WhoComesBetweenTheRequestsOfACallIsRespected ADeletedLeaseIsLost"},
 	"every renewal is granted": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
 		return make([]error, len(m.store.Renew(ctx, claims)))
-	}}, "AnOverwrittenLeaseIsLostAndNotTouched EachOfThoseWhoShareHasItsOwnTime WhoComesBetweenTheRequestsOfACallIsRespected"},
+	}}, "AForeignValueIsHeldAndNeverOverwritten EachOfThoseWhoShareHasItsOwnTime WhoComesBetweenTheRequestsOfACallIsRespected"},
 
 	// Release.
 	"a name is released whoever asks": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {

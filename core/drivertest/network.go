@@ -39,7 +39,8 @@ var networkCases = []testCase{
 			}
 		}
 	}},
-	// A service that is silent ends no call late, and no call has an answer then: not a Wait either that has had one before.
+	// A service that is silent ends no call late, Close beside a Wait included, and no call has an answer then: not a Wait either
+	// that has had one before.
 	{name: "ASilentServiceEndsNoCallLate", needs: []need{wires}, run: func(e *env) {
 		d, through := e.connect()
 		mine, c, waiting := e.lasting("mine"), e.lasting("name"), e.long("waited")
@@ -62,6 +63,17 @@ var networkCases = []testCase{
 				}
 			})
 			cancel()
+		}
+		if closer, ok := d.(driver.Closer); ok {
+			w := e.begins(d, waiting)
+			e.sleep(e.ttl / 10)
+			e.within(e.ttl/10+e.ttl/20, "Close", func() {
+				ctx, cancel := context.WithTimeout(e.ctx, e.ttl/10)
+				defer cancel()
+				_ = closer.Close(ctx) // it may have something left
+			})
+			w.cancel()
+			<-w.over
 		}
 		heal(through)
 		e.queue(d, waiting, "the next wait")
@@ -128,28 +140,6 @@ var networkCases = []testCase{
 			e.release(d, c)
 		}
 		e.noError(closer.Close(e.ctx))
-	}},
-	// Close returns with its context where nothing answers, beside a Wait that is under way.
-	{name: "CloseReturnsWithItsContextWhereNothingAnswers", needs: []need{wires}, run: func(e *env) {
-		d, through := e.connect()
-		closer, ok := d.(driver.Closer)
-		if !ok {
-			e.Skip("this backend keeps nothing alive")
-		}
-		e.holds(e.Driver(), "name")
-		c := e.long("name")
-		e.queue(d, c, "the waiter")
-		silence(through)
-		defer heal(through)
-		w := e.begins(d, c)
-		e.sleep(e.ttl / 10)
-		e.within(e.ttl/10+e.ttl/20, "Close", func() {
-			ctx, cancel := context.WithTimeout(e.ctx, e.ttl/10)
-			defer cancel()
-			_ = closer.Close(ctx) // it may have something left
-		})
-		w.cancel()
-		<-w.over
 	}},
 	// Of many names that were each used once, some with a waiter, nothing is left.
 	{name: "NamesUsedOnceLeaveNothing", needs: []need{seen}, crowd: true, run: func(e *env) {
