@@ -425,7 +425,7 @@ func (m *meeting) settle(err error) {
 			}
 		}
 		if !driver.Explain(err).Open() {
-			m.e.grantAfterRelease(m.other, probe)
+			m.e.grant(m.other, probe)
 			return true
 		}
 		_, err := m.e.again(probe, m.other.Acquire)

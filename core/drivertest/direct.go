@@ -24,7 +24,7 @@ var directCases = []testCase{
 			"leaving gives it back": func(driver.Claim) {},
 		} {
 			held, c := e.lasting("name"), e.long("name")
-			if g := e.grantAfterRelease(holder, held); e.can.Fence {
+			if g := e.grant(holder, held); e.can.Fence {
 				f.next("the holder", g, 1)
 			}
 			e.queue(d, c, what)

@@ -278,7 +278,7 @@ var mutants = map[string]faulty{
 			}
 			time.Sleep(time.Duration(m.process+1) * time.Millisecond)
 		}
-	}}, "WaitersOfManyProcessesAreServedFairly"},
+	}}, "EntriesAreServedInTheirOrder"},
 	"a wait tells of its first look alone": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		var once sync.Once
 		tell := c.Tell

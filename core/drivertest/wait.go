@@ -39,7 +39,7 @@ var waitCases = []testCase{
 		holder, d := e.Driver(), e.Driver()
 		for i := range 40 {
 			held, c, patience := e.lasting("name"), e.long("name"), time.Minute
-			e.grantAfterRelease(holder, held)
+			e.grant(holder, held)
 			if i%2 == 1 && e.can.Queue { // it is there already, and looks as often as it can
 				e.queue(d, c, "the waiter")
 				patience = time.Millisecond + e.Slow
