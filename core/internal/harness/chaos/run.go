@@ -8,12 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -29,14 +28,6 @@ func Play() (played bool, err error) {
 	role := os.Getenv(roleEnv)
 	if role == "" {
 		return false, nil
-	}
-	if dir, ok := strings.CutPrefix(role, "store "); ok {
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return true, err
-		}
-		fmt.Println(l.Addr())
-		return true, serveStore(dir, l)
 	}
 	var c WorkerConfig
 	if err := json.Unmarshal([]byte(role), &c); err != nil {
@@ -57,18 +48,13 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-func (c *child) line() string {
-	c.out.Scan()
-	return c.out.Text()
-}
-
 // say gives a command and waits for its answer.
 func (c *child) say(command string) error {
 	if _, err := io.WriteString(c.in, command+"\n"); err != nil {
 		return err
 	}
-	if answer := c.line(); answer != "done "+command {
-		return fmt.Errorf("%s: answered %q", command, answer)
+	if c.out.Scan(); c.out.Text() != "done "+command {
+		return fmt.Errorf("%s: answered %q", command, c.out.Text())
 	}
 	return nil
 }
@@ -83,6 +69,8 @@ type run struct {
 	service *service
 	log     *diary
 	store   string
+	last    atomic.Value // the process that wrote last under one of the shared names
+	letGo   sync.Map     // what ends the hold of a *faultproxy.Proxy
 	links   []sync.Mutex // held while a worker's links are disturbed
 
 	mu       sync.Mutex // protects what follows
@@ -92,14 +80,13 @@ type run struct {
 	faults   int
 	counts   map[string]int
 	refusals map[*faultproxy.Proxy]int // how many faults that are not over have it refuse connections
-	letGo    map[*faultproxy.Proxy]func()
 }
 
 // Run is one fault run. It returns the evidence, how often each fault came, and where the histories are.
 func Run(tb testing.TB, p Plan) (v *Evidence, faults map[string]int, dir string) {
 	tb.Helper()
 	r := &run{
-		Plan: p, tb: tb, ttl: lifeIn(p.Service), dir: tb.TempDir(), counts: make(map[string]int), refusals: make(map[*faultproxy.Proxy]int), letGo: make(map[*faultproxy.Proxy]func()),
+		Plan: p, tb: tb, ttl: lifeIn(p.Service), dir: tb.TempDir(), counts: make(map[string]int), refusals: make(map[*faultproxy.Proxy]int),
 		links: make([]sync.Mutex, p.Workers), lives: make([]int, p.Workers), workers: make([]*child, p.Workers), proxies: make([][]*faultproxy.Proxy, p.Workers),
 	}
 	r.service = newService(r, p.Service)
@@ -107,9 +94,7 @@ func Run(tb testing.TB, p Plan) (v *Evidence, faults map[string]int, dir string)
 	var err error
 	r.log, err = newDiary(r.dir, "run")
 	r.ok(err)
-	store := r.start("store " + r.dir)
-	tb.Cleanup(store.kill)
-	r.store = store.line()
+	r.serveStore()
 	for i := range p.Workers {
 		for _, n := range r.service.nodes {
 			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, n.server.Addr()))
