@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -34,12 +35,7 @@ type size struct {
 	Names   int // in use; N unless told
 }
 
-func (z size) names() int {
-	if z.Names > 0 {
-		return z.Names
-	}
-	return z.N
-}
+func (z size) names() int { return cmp.Or(z.Names, z.N) }
 
 // report is what a worker has seen while it measured.
 type report struct {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // roleEnv says what a process that this test binary has started is.
@@ -93,7 +94,7 @@ func Run(tb testing.TB, p Plan) (v *Evidence, faults map[string]int, dir string)
 	r.Servers = len(r.service.nodes)
 	var err error
 	r.log, err = newDiary(r.dir, "run")
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	r.serveStore()
 	for i := range p.Workers {
 		for _, n := range r.service.nodes {
@@ -110,42 +111,17 @@ func Run(tb testing.TB, p Plan) (v *Evidence, faults map[string]int, dir string)
 	return r.evidence(), r.counts, r.dir
 }
 
-func (r *run) ok(err error) {
-	r.tb.Helper()
-	if err != nil {
-		r.tb.Fatal(err)
-	}
-}
-
 func (r *run) start(role string) *child {
 	cmd := exec.CommandContext(context.Background(), os.Args[0]) //nolint:gosec // G204: this very program
 	cmd.Env = append(os.Environ(), roleEnv+"="+role)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	out, err := cmd.StdoutPipe()
-	r.ok(err)
-	r.ok(cmd.Start())
+	backendtest.OK(r.tb, err)
+	backendtest.OK(r.tb, cmd.Start())
 	return &child{cmd, in, bufio.NewScanner(out)}
-}
-
-// eventually waits until it is so, for as long as servers may take that have to agree on a loaded machine.
-func (r *run) eventually(what string, is func(context.Context) bool) {
-	ctx, cancel := context.WithTimeout(r.tb.Context(), 30*time.Second)
-	defer cancel()
-	try := func() bool {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		return is(ctx)
-	}
-	for !try() {
-		if ctx.Err() != nil {
-			r.tb.Errorf("never came true: %s", what)
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
 
 func (r *run) isRedis() bool { return slices.Contains(redises, r.Service) }
@@ -161,7 +137,7 @@ func (r *run) startWorker(i int) {
 		c.Links[n.server.Announced()] = r.proxies[i][k].Addr()
 	}
 	role, err := json.Marshal(c)
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	r.workers[i] = r.start(string(role))
 }
 
@@ -202,7 +178,7 @@ func (r *run) heal() {
 	if r.service.cluster != nil {
 		r.service.cluster.AwaitComplete()
 	}
-	if r.service.watchers != nil {
+	if r.service.sentinels != nil {
 		r.service.agreed(r)
 	}
 	for _, n := range r.service.nodes {
@@ -249,12 +225,12 @@ func (r *run) evidence() *Evidence {
 	for _, n := range r.service.nodes {
 		if n.admin != nil {
 			lines, err := n.connections(r.tb.Context())
-			r.ok(err)
+			backendtest.OK(r.tb, err)
 			left = append(left, lines...)
 		}
 	}
 	events, err := readHistories(r.dir)
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	ledgers, err := r.service.ledgers()
 	v := newEvidence(r.Service, events, ledgers)
 	v.Idle, v.Failed = left, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/fence"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // write is what a worker sends to the store.
@@ -32,7 +33,7 @@ const mailPath = "/mail"
 // told of every write. Workers leave hand-offs for each other there too: the giver may be killed as soon as it has been there.
 func (r *run) serveStore() {
 	log, err := newDiary(r.dir, "store")
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	var guard fence.Memory
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, req *http.Request) {
