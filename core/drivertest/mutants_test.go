@@ -436,7 +436,7 @@ var mutants = map[string]faulty{
 			c.Dedup = 0
 		}
 	}), "AMarkerIsLeftHoweverTheNameWasGot"},
-	"a marker stands half as long": {ends(func(_ *mutant, c *claim) { c.Dedup /= 2 }), "AMarkerGoesWithItsWindow"},
+	"a marker stands half as long": {ends(func(_ *mutant, c *claim) { c.Dedup /= 2 }), "AMarkerStopsThoseWhoAskForIt"},
 	"who owns nothing leaves a marker": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
 		err := m.store.Release(ctx, c)
 		if err != nil && c.Dedup > 0 {
@@ -478,10 +478,10 @@ var mutants = map[string]faulty{
 	},
 	"a name is kept for its TTL at most": {ends(func(_ *mutant, c *claim) { c.Keep = min(c.Keep, c.TTL) }), "AKeptNameIsTakenByNobodyUntilItsTime"},
 	"a name is left for half as long": {
-		ends(func(_ *mutant, c *claim) { c.Keep /= 2 }), "ANameLeftForAHandoffComesFreeAtItsTime AKeptNameIsTakenByNobodyUntilItsTime",
+		ends(func(_ *mutant, c *claim) { c.Keep /= 2 }), "ANameLeftForAHandoffGoesToNobodyElse AKeptNameIsTakenByNobodyUntilItsTime",
 	},
 	"what was acquired with Keep is kept": {ends(func(m *mutant, c *claim) {
 		_, first := m.did("acquire", *c)
 		c.Keep = max(c.Keep, first.Keep)
-	}), "AnAcquireWithKeepIsAGrantAsAnyOther"},
+	}), "AKeptNameIsTakenByNobodyUntilItsTime"},
 }
