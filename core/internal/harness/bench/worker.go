@@ -191,7 +191,8 @@ func (b baton) await(until time.Time) (at time.Duration, err error) {
 	if err := b.in.SetReadDeadline(until); err != nil {
 		return 0, err
 	}
-	return at, binary.Read(b.in, binary.NativeEndian, &at)
+	err = binary.Read(b.in, binary.NativeEndian, &at)
+	return at, err
 }
 
 // monotonic reads the clock that all processes of a machine share. Go's own monotonic reading is of the same clock, but tells only
