@@ -14,16 +14,14 @@ import (
 
 // betweenCases have others come and go between the requests of a call.
 var betweenCases = []testCase{
-	// Right before each request of a call another process comes or goes, or the caller leaves. No more have the name than may, what a
-	// call says is so, and nothing is left.
-	{name: "WhoComesBetweenTheRequestsOfACallIsRespected", needs: []need{wires}, run: func(e *env) {
-		d, through := e.connect()
-		w := &wire{e: e, d: d, other: e.Driver(), through: through}
-		w.warm()
+	// Right before each request of a call another process comes or goes, or the caller leaves; before the call, where there are no
+	// connections to break. No more have the name than may, what a call says is so, and nothing is left.
+	{name: "WhoComesBetweenTheRequestsOfACallIsRespected", run: func(e *env) {
+		w := e.wire()
 		for _, r := range e.rivals() {
-			for what := range (&meeting{}).plots() {
-				for step, more := 1, !r.mixed || what == kindsMeet; more && !e.Failed(); step++ {
-					more = w.meet(r, what, step)
+			for what, p := range (&meeting{}).plots() {
+				for step, more := 1, p.meanwhile != nil && (!r.mixed || what == kindsMeet); more && !e.Failed(); step++ {
+					more = w.meet(r, what, "request", step, nil)
 				}
 			}
 		}
@@ -39,9 +37,12 @@ type rivals struct {
 
 func (e *env) rivals() (all []rivals) {
 	kinds := e.kinds(always(""))
+	if e.can.Limit {
+		kinds["limited to one"] = e.permit("", 1)
+	}
 	for kind, mine := range kinds {
 		for other, theirs := range kinds {
-			all = append(all, rivals{mine: mine, theirs: theirs, together: kind == other && !mine.Exclusive(), mixed: kind != other})
+			all = append(all, rivals{mine: mine, theirs: theirs, together: kind == other && !mine.Exclusive(), mixed: kind != other || mine.Limit == 1})
 		}
 	}
 	if permit, ok := kinds["limited"]; ok {
@@ -60,14 +61,17 @@ type meeting struct {
 	*wire
 	rivals
 	step  int                // the request before which it is done
+	cut   bool               // the connection is cut, and nothing else is done
 	leave context.CancelFunc // of the caller's context
 	begin sync.Once
 	begun chan struct{} // closed as it begins
 
 	got    driver.Grant // theirs
 	behind driver.Claim // who waits behind theirs
+	next   *waiter      // who waits behind mine
 	had    bool         // mine has had the name before the call
 	asks   bool         // the call asks for the name
+	ended  bool         // the call releases it
 	gone   bool         // and it was taken from mine
 	stays  bool         // theirs has the name, and has not released it
 	done   bool         // theirs has left a marker
@@ -79,7 +83,7 @@ type meeting struct {
 // call is one for mine.
 type call func(ctx context.Context, d driver.Driver) (driver.Grant, error)
 
-// plot is what is done before a call, and right before a request of it.
+// plot is what is done before a call, and right before a request of it; nil if that or its reply is cut instead, and the call made again.
 type plot struct {
 	before, meanwhile []func()
 	call              call
@@ -99,6 +103,8 @@ func (m *meeting) plots() map[string]plot {
 		"an acquire out of the queue, one who waits":      {acts{m.doubts, m.comes, m.queues, m.goes}, acts{m.ends, m.comes, m.follows, m.goes}, m.acquire},
 		"a wait, the owner's release":                     {acts{m.comes}, acts{m.goes}, m.wait},
 		"a look, its end":                                 {acts{m.comes}, acts{m.leaves, m.ends}, m.look},
+		"an acquire, after its clean-up":                  {acts{m.ends}, acts{}, m.acquire},
+		"a renewal, a release":                            {acts{m.has}, acts{m.ends}, m.renew},
 		"a renewal, a release and a grant":                {acts{m.has}, acts{m.ends, m.comes}, m.renew},
 		"a renewal, another":                              {acts{m.has}, acts{m.comes}, m.renew},
 		"a renewal, itself":                               {acts{m.has}, acts{m.renewsToo}, m.renew},
@@ -110,6 +116,13 @@ func (m *meeting) plots() map[string]plot {
 		"a release for a hand-off, a release and a grant": {acts{m.has, m.doubts, m.hands}, acts{m.ends, m.comes}, m.release},
 		"a release for a hand-off, its caller leaves":     {acts{m.has, m.hands}, acts{m.leaves}, m.release},
 		"a release out of the queue, the owner's release": {acts{m.comes, m.queues}, acts{m.goes}, m.release},
+		"a cut acquire":                                   {nil, nil, m.acquire},
+		"a cut wait for a free name":                      {nil, nil, m.wait},
+		"a cut wait":                                      {acts{m.comes}, nil, m.wait},
+		"a cut renewal":                                   {acts{m.has}, nil, m.renew},
+		"a cut release":                                   {acts{m.has}, nil, m.release},
+		"a cut release that serves":                       {acts{m.has, m.precedes}, nil, m.release},
+		"a cut release out of the queue":                  {acts{m.comes, m.queues}, nil, m.release},
 	}
 }
 
@@ -120,14 +133,14 @@ const kindsMeet = "an acquire, another"
 const mostRequests = 4
 
 // meet plays a meeting, and says whether there may be another request.
-func (w *wire) meet(r rivals, what string, step int) bool {
+func (w *wire) meet(r rivals, what, part string, step int, cut func(Wire, int)) bool {
 	w.e.Helper()
-	w.what = fmt.Sprintf("%s, limits %d, %d and %d, dedup %s, before request %d", what, r.mine.Limit, r.theirs.Limit, r.beside.Limit, r.mine.Dedup, step)
+	w.what = fmt.Sprintf("%s, limits %d, %d and %d, dedup %s, %s %d", what, r.mine.Limit, r.theirs.Limit, r.beside.Limit, r.mine.Dedup, part, step)
 	w.name = strings.NewReplacer(" ", "-", ",", "").Replace(w.what)
 	for _, c := range []*driver.Claim{&r.mine, &r.theirs, &r.beside} {
 		c.Name, c.Token = w.name, token()
 	}
-	m := &meeting{wire: w, rivals: r, step: step, begun: make(chan struct{})}
+	m := &meeting{wire: w, rivals: r, step: step, cut: cut != nil, begun: make(chan struct{})}
 	p := m.plots()[what]
 	if r.beside.Limit > 0 {
 		w.e.grant(w.other, r.beside)
@@ -143,6 +156,10 @@ func (w *wire) meet(r rivals, what string, step int) bool {
 	ctx, m.leave = context.WithTimeout(w.e.ctx, driver.Patience(m.mine.TTL))
 	defer m.leave()
 	for _, wire := range w.through {
+		if m.cut {
+			cut(wire, step)
+			continue
+		}
 		wire.Before(step, func() {
 			m.begin.Do(func() {
 				close(m.begun)
@@ -152,9 +169,12 @@ func (w *wire) meet(r rivals, what string, step int) bool {
 			})
 		})
 	}
-	g, err := p.call(ctx, w.d)
+	g, err := m.until(p.call)(ctx, w.d)
 	more := m.over()
 	m.judge(g, err)
+	if m.cut {
+		m.survives()
+	}
 	m.settle(err)
 	return more && step < mostRequests
 }
@@ -171,6 +191,41 @@ func (m *meeting) over() bool {
 	}
 }
 
+// until has a call that is cut made until it is answered. Nobody but a node of a quorum that is late, with what it was sent before,
+// refuses who alone asks for the name.
+func (m *meeting) until(call call) call {
+	if !m.cut {
+		return call
+	}
+	return func(_ context.Context, d driver.Driver) (driver.Grant, error) {
+		until := time.Now().Add(m.e.Slow)
+		return m.e.again(m.mine, func(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+			ctx, cancel := context.WithTimeout(ctx, driver.Patience(m.mine.TTL))
+			defer cancel()
+			g, err := call(ctx, d)
+			if driver.Explain(err).Held != nil && time.Now().Before(until) {
+				err = driver.UnknownOutcome(context.DeadlineExceeded)
+			}
+			return g, err
+		})
+	}
+}
+
+// survives fails the case unless a call that was cut has come to what it should.
+func (m *meeting) survives() {
+	m.e.Helper()
+	if !m.ended {
+		m.e.refused(m.other, m.e.claim(m.name), m.what)
+		return
+	}
+	m.goes()
+	if m.next != nil {
+		m.next.granted(2*driver.Recheck(m.mine.TTL)+m.e.pace(m.mine), m.what)
+		m.e.ends(m.other, m.next.c, m.what) // nobody has renewed it meanwhile
+	}
+	m.e.free(m.name)
+}
+
 // Calls.
 
 func (m *meeting) acquire(ctx context.Context, d driver.Driver) (driver.Grant, error) {
@@ -183,6 +238,7 @@ func (m *meeting) renew(ctx context.Context, d driver.Driver) (g driver.Grant, e
 }
 
 func (m *meeting) release(ctx context.Context, d driver.Driver) (g driver.Grant, err error) {
+	m.ended = true
 	return g, d.Release(ctx, m.mine)
 }
 
@@ -212,7 +268,11 @@ func (m *meeting) wait(_ context.Context, d driver.Driver) (driver.Grant, error)
 	if !m.over() { // it sends no more
 		m.goes()
 	}
-	m.e.within(m.e.hearing(m.mine), m.what, func() { <-next.over })
+	bound := m.e.hearing(m.mine)
+	if m.cut {
+		bound = 2*driver.Recheck(m.mine.TTL) + m.e.pace(m.mine)
+	}
+	m.e.within(bound, m.what, func() { <-next.over })
 	return next.g, next.err
 }
 
@@ -263,6 +323,9 @@ func (m *meeting) frees(c driver.Claim) bool {
 	return err == nil
 }
 
+// precedes has one more wait behind mine.
+func (m *meeting) precedes() { m.next = m.e.waits(m.other, m.e.long(m.name)) }
+
 // follows has one more wait behind theirs.
 func (m *meeting) follows() {
 	if !m.stays || !m.e.can.Queue {
@@ -307,6 +370,8 @@ func (m *meeting) judge(g driver.Grant, err error) { //nolint:cyclop // one case
 	mine, theirs, said := m.e.owns(m.d, m.mine), m.e.owns(m.other, m.theirs), driver.Explain(err)
 	asked := err == nil && m.asks && (mine || !m.gone) // else it may have been granted the name before that was taken from it
 	switch {
+	case m.cut && mine == m.ended:
+		m.e.Errorf("%s: told %v, and owns the name: %t", m.what, err, mine)
 	case mine && theirs && !m.together:
 		m.e.Errorf("%s: two owners", m.what)
 	case m.stays && !theirs:
@@ -360,7 +425,7 @@ func (m *meeting) settle(err error) {
 			}
 		}
 		if !driver.Explain(err).Open() {
-			m.e.grantAfterRelease(m.other, probe)
+			m.e.grant(m.other, probe)
 			return true
 		}
 		_, err := m.e.again(probe, m.other.Acquire)

@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"context"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,7 +24,7 @@ var directCases = []testCase{
 			"leaving gives it back": func(driver.Claim) {},
 		} {
 			held, c := e.lasting("name"), e.long("name")
-			if g := e.grantAfterRelease(holder, held); e.can.Fence {
+			if g := e.grant(holder, held); e.can.Fence {
 				f.next("the holder", g, 1)
 			}
 			e.queue(d, c, what)
@@ -85,33 +83,6 @@ var directCases = []testCase{
 			}
 			e.release(d, bare(c))
 		}
-	}},
-	// A look that overtakes or is overtaken by the release that grants its own entry does not queue the owner again.
-	{name: "ALookBesideItsOwnGrantDoesNotQueueTheOwner", needs: []need{queues}, crowd: true, run: func(e *env) {
-		holder, d := e.Driver(), e.Driver()
-		for range e.rounds(40) {
-			held, c := e.holds(holder, "name"), e.long("name")
-			e.queue(d, c, "the waiter")
-			freed := make(chan error, 1)
-			jitter := time.Duration(rand.IntN(1000)) * time.Microsecond //nolint:gosec // G404: no secret
-			go func() {
-				time.Sleep(jitter)
-				freed <- holder.Release(e.ctx, held.c)
-			}()
-			for granted := false; !granted; { // looks as often as it can
-				ctx, cancel := context.WithTimeout(e.ctx, time.Millisecond+e.Slow)
-				_, err := d.Wait(ctx, c)
-				cancel()
-				granted = err == nil
-				if e.ctx.Err() != nil {
-					e.Fatal(err)
-				}
-			}
-			e.noError(<-freed)
-			e.release(d, c)
-			e.free("name") // at once: the owner is not in the queue
-		}
-		e.nothingLeft()
 	}},
 	// A message grants nothing unless it names the very look that left the entry: not an old one again, to the same token or
 	// another, and not one that is made up.

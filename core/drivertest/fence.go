@@ -6,54 +6,41 @@ import (
 
 // fenceCases test fences and blocks of them.
 var fenceCases = []testCase{
-	// Fences grow on every path on which a name goes from one owner to the next.
+	// Fences grow on every path on which a name goes from one owner to the next. No fence of a block is given to anybody else, and a
+	// block asked for again is not smaller.
 	{name: "FencesGrowOnEveryPath", needs: []need{fenced}, run: func(e *env) {
-		a, b := e.Driver(), e.Driver()
-		f := fences{e: e}
-		for range 100 {
-			c := e.claim("name")
-			f.next("after a release", e.grant(a, c), 1)
-			e.release(a, c)
+		a, b, f, sizes := e.Driver(), e.Driver(), fences{e: e}, []int{1}
+		if e.can.Block {
+			sizes = append(sizes, driver.MaxFences)
 		}
-		c := e.long("name")
-		f.next("another process", e.grant(b, c), 1)
-		f.again("asked again", e.grant(b, c))
-		next := e.long("name")
-		w := e.waits(a, next)
-		e.release(b, c)
-		f.next("waited", w.granted(driver.Recheck(next.TTL), "the waiter"), 1)
-		e.release(a, next)
-		f.next("after the waiter", e.grant(b, e.claim("name")), 1) // and left to expire
-		e.eventually("the name expires", func() bool {
-			g, err := b.Acquire(e.ctx, e.claim("name"))
-			if err == nil {
-				f.next("after an expiry", g, 1)
+		asking := func(c driver.Claim, fences int) driver.Claim {
+			c.Fences = fences
+			return c
+		}
+		for _, n := range sizes {
+			for range 100 {
+				c := asking(e.claim("name"), n)
+				f.next("after a release", e.grant(a, c), n)
+				e.release(a, c)
 			}
-			return err == nil
-		})
-	}},
-	// No fence of a block is given to anybody else, however the name goes on, and a block asked for again is not smaller.
-	{name: "BlocksOfFencesNeverMeet", needs: []need{blocks}, run: func(e *env) {
-		mine, theirs := e.Driver(), e.Driver()
-		f, a, b := fences{e: e}, e.long("name"), e.long("name")
-		a.Fences, b.Fences = driver.MaxFences, 7
-		f.next("alone", e.grant(mine, a), driver.MaxFences)
-		f.again("asked again", e.grant(mine, a))
-		w := e.waits(theirs, b)
-		e.release(mine, a)
-		f.next("a waiter", w.granted(driver.Recheck(b.TTL), "the waiter"), 7)
-		e.release(theirs, b)
-		c := e.claim("name")
-		c.Fences = driver.MaxFences
-		f.next("after that", e.grant(mine, c), driver.MaxFences)
-		e.eventually("the name expires", func() bool {
-			c := e.claim("name")
-			g, err := theirs.Acquire(e.ctx, c)
-			if err == nil {
-				f.next("after an expiry", g, 1)
-			}
-			return err == nil
-		})
+			c := asking(e.long("name"), n)
+			f.next("another process", e.grant(b, c), n)
+			f.again("asked again", e.grant(b, c))
+			w := e.waits(a, asking(e.long("name"), min(n, 7)))
+			e.release(b, c)
+			f.next("waited", w.granted(driver.Recheck(w.c.TTL), "the waiter"), min(n, 7))
+			w.release()
+			f.next("after the waiter", e.grant(b, asking(e.claim("name"), n)), n) // and left to expire
+			last := e.claim("name")
+			e.eventually("the name expires", func() bool {
+				g, err := b.Acquire(e.ctx, last)
+				if err == nil {
+					f.next("after an expiry", g, 1)
+				}
+				return err == nil
+			})
+			e.release(b, last)
+		}
 	}},
 	// Whoever is granted a name while others are in the queue has a small block, and who is alone a large one.
 	{name: "BlocksAreSmallWhileOthersAreInTheQueue", needs: []need{blocks, queues}, run: func(e *env) {

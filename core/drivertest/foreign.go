@@ -8,44 +8,33 @@ import (
 
 // foreignCases test names that other software holds.
 var foreignCases = []testCase{
-	// What other software holds is held, and is neither overwritten, owned nor released, by a claim of whatever kind.
+	// What other software holds is held, and is neither overwritten, owned nor released, by a claim of whatever kind. A lease that it
+	// has overwritten is lost, also when others have the name later.
 	{name: "AForeignValueIsHeldAndNeverOverwritten", needs: []need{foreign}, run: func(e *env) {
 		d := e.Driver()
-		for what, c := range e.kinds(always("name")) {
-			e.Overwrite("name")
-			if held := e.refusal(d, c, what+" beside other software"); held.Label != "" {
-				e.Errorf("%s: %+v", what, held)
+		for _, overwritten := range []bool{false, true} {
+			for what, c := range e.kinds(always("name")) {
+				if overwritten {
+					e.grant(d, c)
+				}
+				e.Overwrite("name")
+				if e.owns(d, c) || e.renew(d, c) == nil {
+					e.Errorf("%s: it owns what is not ours", what)
+				}
+				e.leaves(d, c, "what is not ours")
+				next := c
+				next.Token = token()
+				if held := e.refusal(d, next, what+" beside other software"); held.Label != "" {
+					e.Errorf("%s: %+v", what, held)
+				}
+				e.refused(d, c, what+": the foreign value is gone")
+				e.Delete("name")
+				e.grant(d, next)
+				if e.owns(d, c) {
+					e.Errorf("%s: it owns what others have now", what)
+				}
+				e.release(d, next)
 			}
-			e.leaves(d, c, "what is not ours")
-			if e.owns(d, c) {
-				e.Errorf("%s: it owns what is not ours", what)
-			}
-			e.refused(d, c, what+": the foreign value is gone")
-			e.Delete("name")
-			e.grant(d, c)
-			e.release(d, c)
-		}
-	}},
-	// A lease that other software has overwritten, of whatever kind, is lost, and what is there now is left alone; also when
-	// others have the name later.
-	{name: "AnOverwrittenLeaseIsLostAndNotTouched", needs: []need{foreign}, run: func(e *env) {
-		d := e.Driver()
-		for what, c := range e.kinds(always("name")) {
-			e.grant(d, c)
-			e.Overwrite("name")
-			if e.owns(d, c) || e.renew(d, c) == nil {
-				e.Errorf("%s: it owns what was overwritten", what)
-			}
-			e.leaves(d, c, "what was overwritten")
-			e.refused(d, e.claim("name"), what+": the foreign value is gone")
-			e.Delete("name")
-			next := c
-			next.Token = token()
-			e.grant(d, next)
-			if e.owns(d, c) {
-				e.Errorf("%s: it owns what others have now", what)
-			}
-			e.release(d, next)
 		}
 	}},
 	// A lease that was deleted is lost: the next owner is not touched by it, and has a larger fence.

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -174,14 +175,6 @@ var grantCases = []testCase{
 			e.free("name")
 		}
 	}},
-	// A token that was released before it was granted, by clean-up that has overtaken its Acquire, can be released again.
-	{name: "AReleaseCleansUpBehindALateAcquire", run: func(e *env) {
-		d, c := e.Driver(), e.lasting("name")
-		e.leaves(d, c, "clean-up that overtakes")
-		e.grant(d, c) // late: its token is over
-		e.release(d, c)
-		e.free("name")
-	}},
 	// A call whose context has ended before it begins does nothing, and says so.
 	{name: "ACallWhoseContextHasEndedDoesNothing", run: func(e *env) {
 		d, c, other := e.Driver(), e.lasting("name"), e.claim("other")
@@ -236,54 +229,92 @@ var grantCases = []testCase{
 			e.release(d, c)
 		}
 	}},
-	// One owner at a time, with growing fences, while some of two processes try and others wait.
-	{name: "OneOwnerAtATimeUnderConcurrency", crowd: true, run: func(e *env) {
+	// Of two processes some try and others wait, for a name of which each kind wants something else. Kinds do not meet, and no more of
+	// one than its limit; fences grow. Some of those who may meet do.
+	{name: "KindsDoNotMeetUnderConcurrency", crowd: true, run: func(e *env) {
 		var (
-			wg             sync.WaitGroup
-			mu             sync.Mutex // protects the fields below
-			inside, grants int
-			last           uint64
+			wg           sync.WaitGroup
+			mu           sync.Mutex // protects what follows: those inside by their limits, and the last fence
+			inside, most = make(map[int]int), make(map[int]int)
+			last         uint64
 		)
-		enter := func(g driver.Grant) {
+		count := func(c driver.Claim, n int, fence uint64) {
 			mu.Lock()
 			defer mu.Unlock()
-			if inside++; inside != 1 || e.can.Fence && g.Fence <= last {
-				e.Errorf("%d owners at once, fence %d after %d", inside, g.Fence, last)
+			inside[c.Limit] += n
+			most[c.Limit] = max(most[c.Limit], inside[c.Limit])
+			others := -inside[c.Limit]
+			for _, n := range inside {
+				others += n
 			}
-			grants++
-			last = g.Fence
+			if others > 0 || !c.Shared() && inside[c.Limit] > max(1, c.Limit) {
+				e.Errorf("limits and how many hold by them: %v", inside)
+			}
+			if c.Exclusive() && n > 0 && e.can.Fence && fence <= last {
+				e.Errorf("fence %d after %d", fence, last)
+			}
+			last = max(last, fence)
+		}
+		turn := func(d driver.Driver, c driver.Claim, g driver.Grant) {
+			count(c, 1, g.Fence)
+			if c.Exclusive() {
+				time.Sleep(50 * time.Microsecond)
+			} else {
+				time.Sleep(e.ttl/200 + e.Slow/2)
+			}
+			count(c, -1, 0)
+			if err := d.Release(e.ctx, c); err != nil {
+				e.Errorf("release: %v", err)
+			}
+		}
+		waits := func(w *waiter) {
+			for range e.rounds(25) {
+				if <-w.over; w.err != nil {
+					e.Errorf("wait: %v", w.err)
+					return
+				}
+				turn(w.d, w.c, w.g)
+				w = e.begins(w.d, e.permit("name", w.c.Limit))
+			}
+			w.cancel()
+			<-w.over
+			_ = w.d.Release(e.ctx, w.c)
 		}
 		drivers := []driver.Driver{e.Driver(), e.Driver()}
-		for i := range 8 {
-			d := drivers[i%2]
+		held := e.holds(drivers[0], "name")
+		groups := [][]int{{0, 0, 0}}
+		if e.can.Shared {
+			groups = append(groups, slices.Repeat([]int{driver.Readers}, 3))
+		}
+		if e.can.Limit {
+			groups = append(groups, slices.Repeat([]int{3}, 5))
+		}
+		for _, group := range groups {
+			var queued sync.WaitGroup // one kind behind the other, so that some do meet
+			for i, limit := range group {
+				ready := make(chan *waiter, 1)
+				queued.Go(func() { ready <- e.waits(drivers[i%2], e.permit("name", limit)) })
+				wg.Go(func() { waits(<-ready) })
+			}
+			queued.Wait()
+		}
+		for i := range 3 {
 			wg.Go(func() {
-				for range e.rounds(25) {
-					c, ask := e.lasting("name"), d.Wait
-					if i < 3 {
-						ask = d.Acquire
+				for range e.rounds(100) {
+					c, d := e.lasting("name"), drivers[i%2]
+					if g, err := e.again(c, d.Acquire); err == nil {
+						turn(d, c, g)
 					}
-					g, err := e.again(c, ask)
-					if err != nil {
-						if i >= 3 {
-							e.Errorf("wait: %v", err)
-						}
-						time.Sleep(time.Millisecond)
-						continue
-					}
-					enter(g)
-					time.Sleep(50 * time.Microsecond)
-					mu.Lock()
-					inside--
-					mu.Unlock()
-					if err := d.Release(e.ctx, c); err != nil {
-						e.Errorf("release: %v", err)
-					}
+					time.Sleep(time.Millisecond)
 				}
 			})
 		}
+		held.release()
 		wg.Wait()
-		if grants == 0 {
-			e.Error("nobody got it")
+		for limit, n := range most {
+			if e.can.Queue && limit != 0 && n < 2 {
+				e.Errorf("no two have met: %v", most)
+			}
 		}
 		e.nothingLeft()
 	}},

@@ -25,10 +25,13 @@ const (
 
 // handoffCases test a name that goes from one process to another by a hand-off.
 var handoffCases = []testCase{
-	// A name that was left for a hand-off goes to that one and nobody else, the token that owned it included.
+	// A name that was left for a hand-off goes to that one and nobody else, the token that owned it included. It comes free at its
+	// time, and then the hand-off is like none.
 	{name: "ANameLeftForAHandoffGoesToNobodyElse", needs: []need{hands}, run: func(e *env) {
-		a, b := e.Driver(), e.Driver()
-		mine := e.claim("name")
+		a, b, mine, brief := e.Driver(), e.Driver(), e.claim("name"), e.claim("brief")
+		e.grant(a, brief)
+		left := time.Now()
+		e.release(a, handedOff(brief, e.ttl/2))
 		mine.Label = "who"
 		first := e.grant(a, mine)
 		e.release(a, handedOff(mine, time.Minute))
@@ -50,6 +53,12 @@ var handoffCases = []testCase{
 		if g := e.grant(b, right); e.can.Fence && g.Fence <= first.Fence {
 			e.Errorf("fence %d after %d", g.Fence, first.Fence)
 		}
+		e.freeAfter("brief", e.ttl/2+e.ttl/50, "its time")
+		if after := time.Since(left); after < e.ttl/2 {
+			e.Errorf("free after %s", after)
+		}
+		e.grant(a, e.claim("brief"))
+		e.refused(b, taking(e.claim("brief"), someHandoff), "a hand-off whose time is over")
 	}},
 	// A hand-off works once, and again for the token that has used it, as after a lost reply. Then it is like none.
 	{name: "AHandoffWorksOnceAndAgainForWhoHasUsedIt", needs: []need{hands}, run: func(e *env) {
@@ -65,19 +74,6 @@ var handoffCases = []testCase{
 		e.noError(e.renew(b, mine))
 		e.release(b, bare(mine))
 		e.grant(a, theirs) // as anybody
-	}},
-	// A name that nobody takes over comes free at its time, and then the hand-off is like none.
-	{name: "ANameLeftForAHandoffComesFreeAtItsTime", needs: []need{hands}, run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		e.grant(d, c)
-		released := time.Now()
-		e.release(d, handedOff(c, e.ttl/2))
-		next := e.claim("name")
-		e.eventually("the name comes free", func() bool { _, err := d.Acquire(e.ctx, next); return err == nil })
-		if after := time.Since(released); after < e.ttl/2 {
-			e.Errorf("free after %s", after)
-		}
-		e.refused(d, taking(e.claim("name"), someHandoff), "a hand-off whose time is over")
 	}},
 	// A hand-off that no name was left for is like none: it is granted a free name, refused beside an owner, and waits as anybody.
 	{name: "AHandoffOfNoNameIsAnOrdinaryClaim", needs: []need{hands}, run: func(e *env) {

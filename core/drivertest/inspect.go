@@ -3,6 +3,8 @@ package drivertest
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,29 +133,8 @@ var inspectCases = []testCase{
 			e.free("name")
 		}
 	})},
-	// A name that is kept, for a hand-off or not, is shown as that, and an operator frees it by its handle.
-	{name: "AKeptNameIsShownAndFreed", needs: []need{keeps}, run: inspecting(func(e *env, i inspector) {
-		seen := make(map[string]bool)
-		for n := range 4 {
-			c := e.long("name")
-			c.Label = "who"
-			e.grant(i, c)
-			c = kept(c, time.Minute)
-			if n%2 == 1 && e.can.Detach {
-				c.Handoff = someHandoff
-			}
-			e.release(i, c)
-			info := e.look(i)
-			if !info.Held || !info.Kept || info.Foreign || info.Label != "who" || info.Handle == "" || len(info.Holders) > 0 || c.Handoff == "" && seen[info.Handle] {
-				e.Errorf("%+v", info)
-			}
-			seen[info.Handle] = true
-			e.spared(i, another)
-			e.noError(i.Evict(e.ctx, "name", info.Handle))
-		}
-		e.grant(i, e.lasting("name"))
-	})},
-	// The kind of each hold is shown, and for how long it has lasted, renewals or not.
+	// The kind of each hold is shown, and for how long it has lasted, renewals or not; that of a name too that is kept, for a hand-off
+	// or not. An operator ends it by its handle.
 	{name: "TheKindOfAHoldIsShown", run: inspecting(func(e *env, i inspector) {
 		kinds := make(map[inspect.HoldKind]driver.Claim)
 		for kind, c := range e.kinds(always("name")) {
@@ -168,17 +149,19 @@ var inspectCases = []testCase{
 		if info := e.look(i); info.Held || info.Kind != "" || info.HeldFor != 0 {
 			e.Errorf("of a free name: %+v", info)
 		}
-		for kind, c := range kinds {
+		seen := make(map[string]bool)
+		for _, kind := range slices.Repeat(slices.Collect(maps.Keys(kinds)), 2) {
+			c, left := kinds[kind], kind == inspect.HoldKept || kind == inspect.HoldHandoff
+			c.Token, c.Label = token(), "who"
 			granted := time.Now()
 			e.grant(i, c)
 			e.sleep(e.ttl / 50)
 			e.noError(e.renew(i, c))
-			switch kind {
-			case inspect.HoldKept:
+			if kind == inspect.HoldHandoff {
+				c.Handoff = someHandoff
+			}
+			if left {
 				e.release(i, kept(c, time.Minute))
-			case inspect.HoldHandoff:
-				e.release(i, handedOff(c, time.Minute))
-			default:
 			}
 			info := e.look(i)
 			if info.Kind != kind || info.HeldFor < 0 || info.HeldFor > time.Since(granted)+e.ttl || kind == inspect.HoldLimited != (info.Limit == 2) {
@@ -187,6 +170,12 @@ var inspectCases = []testCase{
 			if info.HeldFor > 0 && !info.Kept && info.HeldFor < e.ttl/100 { // 0 where times are not kept
 				e.Errorf("%s: held for %s", kind, info.HeldFor)
 			}
+			if info.Kept != left || info.Foreign || left && (info.Label != "who" || info.Handle == "" || len(info.Holders) > 0) ||
+				kind == inspect.HoldKept && seen[info.Handle] {
+				e.Errorf("%s: %+v", kind, info)
+			}
+			seen[info.Handle] = true
+			e.spared(i, another)
 			e.noError(i.Evict(e.ctx, "name", e.handle(i)))
 		}
 	})},

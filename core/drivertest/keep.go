@@ -16,12 +16,16 @@ func kept(c driver.Claim, d time.Duration) driver.Claim {
 // keepCases test a name that stays taken after its release.
 var keepCases = []testCase{
 	// A name that is kept is nobody's until its time, be that shorter or longer than its TTL was: not the token's that owned
-	// it either, which neither renews nor releases it.
+	// it either, which neither renews nor releases it. That is for the release to say: Keep in an Acquire keeps nothing.
 	{name: "AKeptNameIsTakenByNobodyUntilItsTime", needs: []need{keeps}, run: func(e *env) {
 		a, b := e.Driver(), e.Driver()
 		mine, long := e.claim("name"), e.claim("long")
 		e.grant(a, long)
 		e.release(a, kept(long, time.Minute))
+		asked := kept(e.claim("name"), e.ttl/2)
+		e.grant(a, asked)
+		e.noError(e.renew(a, asked))
+		e.release(a, bare(asked))
 		mine.Label = "who"
 		e.grant(a, mine)
 		if held := e.refusal(b, e.claim("name"), "beside its owner"); held.Exact {
@@ -67,14 +71,5 @@ var keepCases = []testCase{
 		if after := time.Since(released); after < e.ttl {
 			e.Errorf("granted after %s", after)
 		}
-	}},
-	// Keep in an Acquire keeps nothing: that is for the release to say.
-	{name: "AnAcquireWithKeepIsAGrantAsAnyOther", needs: []need{keeps}, run: func(e *env) {
-		d, c := e.Driver(), e.claim("name")
-		c.Keep = e.ttl / 2
-		e.grant(d, c)
-		e.noError(e.renew(d, c))
-		e.release(d, bare(c))
-		e.free("name")
 	}},
 }

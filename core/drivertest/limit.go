@@ -33,27 +33,6 @@ var limitCases = []testCase{
 		e.grant(b, e.permit("name", 3))
 		e.refused(a, e.permit("name", 3), "one too many again")
 	}},
-	// A claim of one kind is refused beside an owner of another.
-	{name: "KindsDoNotGoTogether", needs: []need{limits, shares}, run: func(e *env) {
-		d := e.Driver()
-		kinds := map[string]func() driver.Claim{
-			"exclusive":      func() driver.Claim { return e.claim("name") },
-			"shared":         func() driver.Claim { return e.reader("name") },
-			"limited":        func() driver.Claim { return e.permit("name", 3) },
-			"limited to one": func() driver.Claim { return e.permit("name", 1) },
-		}
-		for owner, own := range kinds {
-			for who, want := range kinds {
-				if owner == who && (who == "shared" || who == "limited") {
-					continue
-				}
-				c := own()
-				e.grant(d, c)
-				e.refused(d, want(), who+" beside "+owner)
-				e.release(d, c)
-			}
-		}
-	}},
 	// Where limits differ the smallest of the owners' and the own one counts. Whoever has a larger one is told.
 	{name: "WhereLimitsDifferTheSmallestCounts", needs: []need{limits}, run: func(e *env) {
 		d := e.Driver()

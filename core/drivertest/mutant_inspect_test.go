@@ -57,14 +57,14 @@ var inspectMutants = map[string]faulty{
 		for i := range info.Holders {
 			info.Holders[i].Handle = another
 		}
-	}}, "AHandleStandsForAHolderFromTheGrantOn EachOfThoseWhoShareIsTakenTheNameFromByItself AKeptNameIsShownAndFreed"},
+	}}, "AHandleStandsForAHolderFromTheGrantOn EachOfThoseWhoShareIsTakenTheNameFromByItself TheKindOfAHoldIsShown"},
 	"whoever has the name is evicted": {mutant{evict: func(m *mutant, ctx context.Context, name, handle string) error {
 		if info, err := m.store.Inspect(ctx, name); err == nil && info.Held {
 			m.store.Lose(name)
 			return nil
 		}
 		return m.store.Evict(ctx, name, handle)
-	}}, "AHandleStandsForAHolderFromTheGrantOn EachOfThoseWhoShareIsTakenTheNameFromByItself AKeptNameIsShownAndFreed"},
+	}}, "AHandleStandsForAHolderFromTheGrantOn EachOfThoseWhoShareIsTakenTheNameFromByItself TheKindOfAHoldIsShown"},
 	"it is blind for those who hold together": {
 		mutant{shows: func(info *inspect.LeaseInfo) { info.Holders = nil }},
 		"EachOfThoseWhoShareIsTakenTheNameFromByItself HeldNamesAreListedByTheirPrefix",
@@ -72,7 +72,7 @@ var inspectMutants = map[string]faulty{
 	"every hold is exclusive": {mutant{shows: func(info *inspect.LeaseInfo) {
 		info.Kind = inspect.HoldExclusive
 	}}, "TheKindOfAHoldIsShown"},
-	"labels are not shown": {mutant{shows: func(info *inspect.LeaseInfo) { info.Label = "" }}, "HeldNamesAreListedByTheirPrefix AKeptNameIsShownAndFreed"},
+	"labels are not shown": {mutant{shows: func(info *inspect.LeaseInfo) { info.Label = "" }}, "HeldNamesAreListedByTheirPrefix TheKindOfAHoldIsShown"},
 	"the queue is shown from its end": {mutant{shows: func(info *inspect.LeaseInfo) {
 		if len(info.Line) == 2 {
 			info.Line[0], info.Line[1] = info.Line[1], info.Line[0]

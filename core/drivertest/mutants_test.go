@@ -103,7 +103,7 @@ var mutants = map[string]faulty{
 		}
 	}()}, "CloseReturnsAndWhatItEndedBeginsAgain"},
 	"Close waits for ever": {
-		mutant{close: func(context.Context) error { time.Sleep(time.Minute); return nil }}, "CloseReturnsWithItsContextWhereNothingAnswers",
+		mutant{close: func(context.Context) error { time.Sleep(time.Minute); return nil }}, "ASilentServiceEndsNoCallLate",
 	},
 	"names stay":                           {mutant{leftover: []string{"name-1"}}, "NamesUsedOnceLeaveNothing"},
 	"an outage loses data":                 {mutant{forgets: true}, "AKilledServerIsUnavailableAndComesBack"},
@@ -148,7 +148,7 @@ var mutants = map[string]faulty{
 		if c.Limit > 1 {
 			c.Limit = driver.Readers
 		}
-	}), "KindsDoNotGoTogether"},
+	}), "WhoComesBetweenTheRequestsOfACallIsRespected"},
 	"markers are not looked for": {asks(func(_ *mutant, c *claim) { c.Dedup = 0 }), "AMarkerStopsThoseWhoAskForIt"},
 	"a hand-off is ignored": {
 		asks(func(_ *mutant, c *claim) { c.Handoff = "" }), "AHandoffGoesBeforeTheQueue ANameLeftForAHandoffGoesToNobodyElse",
@@ -157,7 +157,7 @@ var mutants = map[string]faulty{
 	// What is given.
 	"whoever asks owns the name": {
 		gives(func(_ *mutant, _ claim, g *grant, err *error) { *g, *err = everybody(*g, *err) }),
-		`AGrantExcludesOthersUntilItsRelease OneOwnerAtATimeUnderConcurrency ReadersShareAndWritersDoNot ReadersDoNotStarveAWriterThatWaits
+		`AGrantExcludesOthersUntilItsRelease KindsDoNotMeetUnderConcurrency ReadersShareAndWritersDoNot ReadersDoNotStarveAWriterThatWaits
 		AForeignValueIsHeldAndNeverOverwritten AHandoffWorksOnceAndAgainForWhoHasUsedIt AFreeNameIsForTheFirstInTheQueue`,
 	},
 	"fences stand still": {
@@ -181,7 +181,7 @@ var mutants = map[string]faulty{
 			c.Token += "again"
 			_, _ = m.looks(c)
 		}
-	}), "AGrantThatNobodyHearsOfIsFoundOrGivenBack ALookBesideItsOwnGrantDoesNotQueueTheOwner"},
+	}), "AGrantThatNobodyHearsOfIsFoundOrGivenBack AReleaseAtTheWaitIsNotMissed"},
 
 	// Acquire.
 	"a refused acquire stays in the queue": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
@@ -217,7 +217,7 @@ var mutants = map[string]faulty{
 		g, err := m.store.Acquire(ctx, c)
 		g.Fences = n
 		return g, err
-	}}, "BlocksOfFencesNeverMeet"},
+	}}, "FencesGrowOnEveryPath"},
 	"a grant that was asked for counts from its answer": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		g, err := m.store.Acquire(ctx, c)
 		m.hears()
@@ -239,7 +239,7 @@ var mutants = map[string]faulty{
 	// Wait.
 	"whoever waits owns the name": {mutant{wait: func(m *mutant, _ context.Context, c claim) (grant, error) {
 		return everybody(m.looks(c))
-	}}, `OneOwnerAtATimeUnderConcurrency KindsDoNotMeetUnderConcurrency AHandoffOfNoNameIsAnOrdinaryClaim AForeignValueInFrontOfAQueueIsWaitedFor
+	}}, `KindsDoNotMeetUnderConcurrency AHandoffOfNoNameIsAnOrdinaryClaim AForeignValueInFrontOfAQueueIsWaitedFor
 		AWaiterGetsThePermitThatComesFree`},
 	"a wait begins late": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		time.Sleep(time.Second)
@@ -278,7 +278,7 @@ var mutants = map[string]faulty{
 			}
 			time.Sleep(time.Duration(m.process+1) * time.Millisecond)
 		}
-	}}, "WaitersOfManyProcessesAreServedFairly"},
+	}}, "EntriesAreServedInTheirOrder"},
 	"a wait tells of its first look alone": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		var once sync.Once
 		tell := c.Tell
@@ -392,10 +392,10 @@ var mutants = map[string]faulty{
 			}
 		}
 		return errs
-	}}, "ARenewalAfterTheReleaseBringsNothingBack ADeletedLeaseIsLost"},
+	}}, "WhoComesBetweenTheRequestsOfACallIsRespected ADeletedLeaseIsLost"},
 	"every renewal is granted": {mutant{renew: func(m *mutant, ctx context.Context, claims []claim) []error {
 		return make([]error, len(m.store.Renew(ctx, claims)))
-	}}, "AnOverwrittenLeaseIsLostAndNotTouched EachOfThoseWhoShareHasItsOwnTime WhoComesBetweenTheRequestsOfACallIsRespected"},
+	}}, "AForeignValueIsHeldAndNeverOverwritten EachOfThoseWhoShareHasItsOwnTime WhoComesBetweenTheRequestsOfACallIsRespected"},
 
 	// Release.
 	"a name is released whoever asks": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
@@ -413,7 +413,7 @@ var mutants = map[string]faulty{
 			return driver.ErrNotOwner
 		}
 		return m.store.Release(ctx, c)
-	}}, "AReleaseCleansUpBehindALateAcquire"},
+	}}, "WhoComesBetweenTheRequestsOfACallIsRespected"},
 	"who owns nothing stays in the queue": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
 		if !m.owns(c) {
 			return driver.ErrNotOwner
@@ -436,7 +436,7 @@ var mutants = map[string]faulty{
 			c.Dedup = 0
 		}
 	}), "AMarkerIsLeftHoweverTheNameWasGot"},
-	"a marker stands half as long": {ends(func(_ *mutant, c *claim) { c.Dedup /= 2 }), "AMarkerGoesWithItsWindow"},
+	"a marker stands half as long": {ends(func(_ *mutant, c *claim) { c.Dedup /= 2 }), "AMarkerStopsThoseWhoAskForIt"},
 	"who owns nothing leaves a marker": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
 		err := m.store.Release(ctx, c)
 		if err != nil && c.Dedup > 0 {
@@ -478,10 +478,10 @@ var mutants = map[string]faulty{
 	},
 	"a name is kept for its TTL at most": {ends(func(_ *mutant, c *claim) { c.Keep = min(c.Keep, c.TTL) }), "AKeptNameIsTakenByNobodyUntilItsTime"},
 	"a name is left for half as long": {
-		ends(func(_ *mutant, c *claim) { c.Keep /= 2 }), "ANameLeftForAHandoffComesFreeAtItsTime AKeptNameIsTakenByNobodyUntilItsTime",
+		ends(func(_ *mutant, c *claim) { c.Keep /= 2 }), "ANameLeftForAHandoffGoesToNobodyElse AKeptNameIsTakenByNobodyUntilItsTime",
 	},
 	"what was acquired with Keep is kept": {ends(func(m *mutant, c *claim) {
 		_, first := m.did("acquire", *c)
 		c.Keep = max(c.Keep, first.Keep)
-	}), "AnAcquireWithKeepIsAGrantAsAnyOther"},
+	}), "AKeptNameIsTakenByNobodyUntilItsTime"},
 }

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -10,8 +9,9 @@ import (
 
 // queueCases test the queue for a name.
 var queueCases = []testCase{
-	// Entries are served in the order in which they came, one after the other, at once. That one's Wait has ended and begun again
-	// moves it not, and all have lived for twice the life of an entry that nobody looks at.
+	// Entries are served in the order in which they came, one after the other, at once: those too of processes that queue again as
+	// they release. That one's Wait has ended and begun again moves it not, and all have lived for twice the life of an entry that
+	// nobody looks at.
 	{name: "EntriesAreServedInTheirOrder", needs: []need{queues, ordered}, run: func(e *env) {
 		held := e.holds(e.Driver(), "name")
 		var all []*waiter
@@ -27,8 +27,12 @@ var queueCases = []testCase{
 			}
 		}
 		held.release()
-		for i, w := range all {
+		for i := 0; i < len(all); i++ {
+			w := all[i]
 			w.granted(e.hearing(w.c), fmt.Sprint("waiter ", i))
+			if i < 8 {
+				all = append(all, e.waits(w.d, e.long("name")))
+			}
 			for _, later := range all[i+1:] {
 				if later.ended() {
 					e.Fatalf("one behind waiter %d was served before it ended", i)
@@ -129,53 +133,5 @@ var queueCases = []testCase{
 		e.grant(first, a)
 		e.release(first, a)
 		e.free("name")
-	}},
-	// Processes that queue again as they release share a name evenly: none is ever two turns ahead of another.
-	{name: "WaitersOfManyProcessesAreServedFairly", needs: []need{queues}, crowd: true, run: func(e *env) {
-		holder, held := e.Driver(), e.lasting("name")
-		e.grant(holder, held)
-		const processes = 4
-		var (
-			wg     sync.WaitGroup
-			mu     sync.Mutex
-			served [processes]int
-		)
-		start := make(chan struct{})
-		for i := range processes {
-			d := e.Driver()
-			c := e.long("name")
-			w := e.waits(d, c)
-			wg.Go(func() {
-				<-start
-				for range e.rounds(10) {
-					<-w.over
-					if w.err != nil {
-						e.Errorf("process %d: %v", i, w.err)
-						return
-					}
-					mu.Lock()
-					served[i]++
-					for _, n := range served {
-						if n < served[i]-2 {
-							e.Errorf("unfair: %v", served)
-						}
-					}
-					mu.Unlock()
-					c = e.long("name")
-					next := e.waits(d, c) // it queues before it releases
-					if err := d.Release(e.ctx, w.c); err != nil {
-						e.Errorf("process %d: %v", i, err)
-					}
-					w = next
-				}
-				w.cancel()
-				<-w.over
-				_ = d.Release(e.ctx, w.c)
-			})
-		}
-		close(start)
-		e.release(holder, held)
-		wg.Wait()
-		e.nothingLeft()
 	}},
 }

@@ -108,16 +108,4 @@ var renewCases = []testCase{
 			}
 		}
 	}},
-	// A renewal that comes after the release, as one that was late does, finds no owner and makes none.
-	{name: "ARenewalAfterTheReleaseBringsNothingBack", run: func(e *env) {
-		d := e.Driver()
-		for what, c := range e.kinds(itself) {
-			e.grant(d, c)
-			e.release(d, c)
-			if err := e.renew(d, c); !errors.Is(err, driver.ErrNotOwner) {
-				e.Errorf("%s: %v", what, err)
-			}
-			e.free(what)
-		}
-	}},
 }

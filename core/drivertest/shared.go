@@ -3,7 +3,6 @@ package drivertest
 import (
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -124,63 +123,5 @@ var sharedCases = []testCase{
 		next := e.waits(e.Driver(), late)
 		e.leaves(other, writer, "leaving")
 		next.granted(e.hearing(late)+e.ttl/100, "the reader behind it")
-	}},
-	// Kinds do not meet, and no more of one than its limit, while many of two processes wait. Some of those who may meet do.
-	{name: "KindsDoNotMeetUnderConcurrency", needs: []need{shares, limits}, crowd: true, run: func(e *env) {
-		var (
-			wg           sync.WaitGroup
-			mu           sync.Mutex // protects the counts of those inside, by their limits
-			inside, most = make(map[int]int), make(map[int]int)
-		)
-		count := func(limit, n int) {
-			mu.Lock()
-			defer mu.Unlock()
-			inside[limit] += n
-			most[limit] = max(most[limit], inside[limit])
-			others := 0
-			for other, n := range inside {
-				if other != limit {
-					others += n
-				}
-			}
-			if others > 0 || limit != driver.Readers && inside[limit] > limit {
-				e.Errorf("limits and how many hold by them: %v", inside)
-			}
-		}
-		work := func(w *waiter) {
-			for range 6 {
-				if <-w.over; w.err != nil {
-					e.Errorf("wait: %v", w.err)
-					return
-				}
-				count(w.c.Limit, 1)
-				time.Sleep(e.ttl/200 + e.Slow/2)
-				count(w.c.Limit, -1)
-				if err := w.d.Release(e.ctx, w.c); err != nil {
-					e.Errorf("release: %v", err)
-				}
-				w = e.begins(w.d, e.permit("name", w.c.Limit))
-			}
-			w.cancel()
-			<-w.over
-			_ = w.d.Release(e.ctx, w.c)
-		}
-		drivers := []driver.Driver{e.Driver(), e.Driver()}
-		held := e.holds(drivers[0], "name")
-		for _, group := range [][]int{{driver.Readers, driver.Readers, driver.Readers}, {3, 3, 3, 3, 3}, {1, 1}} {
-			var queued sync.WaitGroup // one kind behind the other, so that some do meet
-			for i, limit := range group {
-				ready := make(chan *waiter, 1)
-				queued.Go(func() { ready <- e.waits(drivers[i%2], e.permit("name", limit)) })
-				wg.Go(func() { work(<-ready) })
-			}
-			queued.Wait()
-		}
-		held.release()
-		wg.Wait()
-		if e.can.Queue && (most[driver.Readers] < 2 || most[3] < 2) {
-			e.Errorf("no two have met: %v", most)
-		}
-		e.nothingLeft()
 	}},
 }

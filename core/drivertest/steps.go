@@ -12,23 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
-// grant acquires c, or fails the case.
+// grant acquires c, or fails the case. Where a quorum decides, a node may be late by Slow with the release before.
 func (e *env) grant(d driver.Driver, c driver.Claim) driver.Grant {
-	e.Helper()
-	g, err := e.again(c, d.Acquire)
-	if err != nil {
-		e.Fatalf("acquire %q: %v", c.Name, err)
-	}
-	return g
-}
-
-// grantAfterRelease is grant, right after somebody else has released the name. Where a quorum decides, a node may be late by Slow
-// with the release.
-func (e *env) grantAfterRelease(d driver.Driver, c driver.Claim) driver.Grant {
 	e.Helper()
 	for end := time.Now().Add(e.Slow); ; e.sleep(time.Millisecond) {
 		g, err := e.again(c, d.Acquire)
-		if _, held := errors.AsType[*driver.Held](err); held && time.Now().Before(end) {
+		if driver.Explain(err).Held != nil && time.Now().Before(end) {
 			continue
 		}
 		if err != nil {
@@ -128,27 +117,23 @@ func (e *env) owns(d driver.Driver, c driver.Claim) bool {
 func (e *env) free(name string) {
 	e.Helper()
 	d, c := e.Driver(), e.claim(name)
-	e.grantAfterRelease(d, c)
+	e.grant(d, c)
 	e.release(d, c)
 }
 
 // freeAfter waits until somebody new gets the name, for at most d, and releases it.
 func (e *env) freeAfter(name string, d time.Duration, what string) {
 	e.Helper()
-	other, c, began := e.Driver(), e.long(name), time.Now()
-	for {
-		_, err := other.Acquire(e.ctx, c)
-		if err == nil {
-			break
-		}
-		if _, ok := errors.AsType[*driver.Held](err); !ok {
-			e.Fatalf("%s: %v", what, err)
-		}
-		if time.Since(began) > d+e.slack() {
-			e.Fatalf("%s: the name is still taken after %s", what, time.Since(began))
-		}
-		e.sleep(e.ttl / 200)
-	}
+	other, c := e.Driver(), e.long(name)
+	e.within(d, what, func() {
+		e.eventually(what, func() bool {
+			_, err := e.again(c, other.Acquire)
+			if err != nil && driver.Explain(err).Held == nil {
+				e.Fatalf("%s: %v", what, err)
+			}
+			return err == nil
+		})
+	})
 	e.release(other, c)
 }
 
@@ -164,7 +149,7 @@ func (e *env) holds(d driver.Driver, name string) owner {
 	e.Helper()
 	c := e.lasting(name)
 	c.Label = "who"
-	e.grantAfterRelease(d, c)
+	e.grant(d, c)
 	return owner{e, d, c}
 }
 
@@ -330,8 +315,12 @@ func (e *env) nothingLeft() {
 	e.Errorf("left behind: %q", left[:min(len(left), 10)])
 }
 
-// connect opens a backend over connections that the case may break.
+// connect opens a backend over connections that the case may break, or over a Link.
 func (e *env) connect() (driver.Driver, []Wire) {
+	if e.Through == nil {
+		l := NewLink(e.Driver())
+		return l, []Wire{l}
+	}
 	d, through := e.Through()
 	return e.opened(d), through
 }

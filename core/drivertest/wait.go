@@ -34,20 +34,33 @@ var waitCases = []testCase{
 			e.free(name)
 		}
 	}},
-	// A release that comes as a Wait looks, listens or begins is not missed.
+	// A release that comes as a Wait looks, listens, begins or ends is not missed, and the owner does not stand in the queue again.
 	{name: "AReleaseAtTheWaitIsNotMissed", run: func(e *env) {
 		holder, d := e.Driver(), e.Driver()
-		for i := range 20 {
-			held, c := e.lasting("name"), e.long("name")
-			e.grantAfterRelease(holder, held)
-			got := make(chan error, 1)
-			go func() { _, err := e.wait(d, c); got <- err }()
-			e.sleep(time.Duration(i) * 100 * time.Microsecond)
+		for i := range 40 {
+			held, c, patience := e.lasting("name"), e.long("name"), time.Minute
+			e.grant(holder, held)
+			if i%2 == 1 && e.can.Queue { // it is there already, and looks as often as it can
+				e.queue(d, c, "the waiter")
+				patience = time.Millisecond + e.Slow
+			}
+			got := make(chan struct{})
+			go func() {
+				defer close(got)
+				for granted := false; !granted && e.ctx.Err() == nil; {
+					ctx, cancel := context.WithTimeout(e.ctx, patience)
+					_, err := d.Wait(ctx, c)
+					cancel()
+					granted = err == nil
+				}
+			}()
+			e.sleep(time.Duration(i) * 50 * time.Microsecond)
 			e.release(holder, held)
-			e.within(e.hearing(c), "the wait", func() { e.noError(<-got) })
+			e.within(e.hearing(c), "the wait", func() { <-got })
 			e.release(d, c)
+			e.free("name") // at once
 		}
-		e.free("name")
+		e.nothingLeft()
 	}},
 	// A Wait tells each refusal at once and looks again within a Recheck. When its context ends, and not before, it returns the
 	// last one.

@@ -4,27 +4,22 @@ package faultproxy
 
 import "testing"
 
-func TestACutReplyEndsItsConnectionAndNoOther(t *testing.T) {
+func TestACutEndsItsConnectionAndNoOther(t *testing.T) {
 	t.Parallel()
-	s, p, c := begin(t, echo)
-	other := dial(t, p.Addr())
-	other.roundTrip("before")
-	p.CutReply(2)
-	c.roundTrip("first")
-	c.send("second")
-	s.wantNothingBut(t, "before", "first", "second")
-	c.wantReset()
-	other.roundTrip("after")
-	dial(t, p.Addr()).roundTrip("on a new connection")
-}
-
-func TestACutRequestNeverArrives(t *testing.T) {
-	t.Parallel()
-	s, p, c := begin(t, echo)
-	p.CutRequest(2)
-	c.roundTrip("first")
-	c.send("second")
-	c.wantReset()
-	s.wantNothingBut(t, "first")
-	dial(t, p.Addr()).roundTrip("on a new connection")
+	for arrives, cut := range map[bool]func(*Proxy, int){true: (*Proxy).CutReply, false: (*Proxy).CutRequest} {
+		s, p, c := begin(t, echo)
+		other := dial(t, p.Addr())
+		other.roundTrip("before")
+		cut(p, 2)
+		c.roundTrip("first")
+		c.send("second")
+		want := []string{"before", "first"}
+		if arrives {
+			want = append(want, "second")
+		}
+		c.wantReset()
+		s.wantNothingBut(t, want...)
+		other.roundTrip("after")
+		dial(t, p.Addr()).roundTrip("on a new connection")
+	}
 }

@@ -28,10 +28,6 @@ func etcdProduct(extra []string) product {
 				"--initial-cluster", "default=" + peer,
 			}, extra...)
 		},
-		says:    []string{"became leader"},
-		answers: etcdHealth,
+		says: []string{"ready to serve client requests"},
 	}
 }
-
-// etcdHealth is nil if the server has a leader.
-var etcdHealth = answers("GET /health HTTP/1.0\r\n\r\n", " 200 ")

@@ -51,12 +51,10 @@ func etcdMember(i int, peers []int) product {
 	for j, port := range peers {
 		all[j] = name(j) + "=" + url(port)
 	}
-	p := etcdProduct([]string{
+	return etcdProduct([]string{
 		"--name", name(i), "--listen-peer-urls", url(peers[i]), "--initial-advertise-peer-urls", url(peers[i]),
 		"--initial-cluster", strings.Join(all, ","),
 	}) // of a repeated option the last one counts
-	p.says = []string{"ready to serve client requests"}
-	return p
 }
 
 // freePorts are n ports.

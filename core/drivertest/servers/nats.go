@@ -73,7 +73,6 @@ func natsProduct(tb testing.TB, extra ...string) product {
 		args: func(port int, dir string) []string {
 			return append([]string{"--addr", "127.0.0.1", "--port", strconv.Itoa(port), "--jetstream", "--store_dir", dir}, extra...)
 		},
-		says:    []string{"Server is ready"},
-		answers: answers("PING\r\n", "INFO "),
+		says: []string{"Server is ready"},
 	}
 }

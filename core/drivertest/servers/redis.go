@@ -1,16 +1,11 @@
 package servers
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -45,27 +40,6 @@ func redisProduct(extra []string) product {
 				"--logfile", "", "--daemonize", "no") // of a repeated option the last one counts
 		},
 		says: []string{"Ready to accept connections", "Thread 0 alive", "AcceptServer - listening"}, // the latter ones are KeyDB's and Dragonfly's
-		answers: func(addr string) error {
-			answer, err := ping(addr)
-			if err == nil && strings.HasPrefix(answer, "-LOADING") {
-				err = errors.New(answer)
-			}
-			return err // any other answer, such as -NOAUTH, comes from a server at work
-		},
-	}
-}
-
-// ping is the first line of a Redis server's answer to PING.
-func ping(addr string) (string, error) { return askLine(addr, "PING\r\n") }
-
-// answers is for servers that answer a question with a line that contains part.
-func answers(question, part string) func(addr string) error {
-	return func(addr string) error {
-		answer, err := askLine(addr, question)
-		if err == nil && !strings.Contains(answer, part) {
-			err = errors.New(answer)
-		}
-		return err
 	}
 }
 
@@ -76,24 +50,4 @@ func accepts(addr string) error {
 		err = conn.Close()
 	}
 	return err
-}
-
-// askLine is the first line of a server's answer.
-func askLine(addr, question string) (string, error) {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close() // nothing is left unsent
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return "", err
-	}
-	if _, err := io.WriteString(conn, question); err != nil {
-		return "", err
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", strings.TrimSpace(question), err)
-	}
-	return strings.TrimSpace(line), nil
 }

@@ -24,9 +24,8 @@ const (
 type product struct {
 	binary, debianPackage string
 
-	args    func(port int, dir string) []string
-	says    []string                // one of them is in its log once it is ready: who answers may be another server, which has taken the port
-	answers func(addr string) error // nil once it serves; if there is none, it is ready where it accepts connections
+	args func(port int, dir string) []string
+	says []string // one of them is in its log once it serves: who accepts connections may be another server, which has taken the port
 
 	// For servers that need them.
 	path    string                                     // of the binary, if it is not the one that Find finds
@@ -102,13 +101,10 @@ func (p product) root(tb testing.TB) string {
 // ready is nil once the server serves. log is what it has written since its start.
 func (p product) ready(addr string, log []byte) error {
 	said := func(words string) bool { return bytes.Contains(log, []byte(words)) }
-	switch {
-	case len(p.says) > 0 && !slices.ContainsFunc(p.says, said):
+	if !slices.ContainsFunc(p.says, said) {
 		return fmt.Errorf("it has not said %q yet", p.says)
-	case p.answers == nil:
-		return accepts(addr)
 	}
-	return p.answers(addr)
+	return accepts(addr)
 }
 
 // launch starts a server of the product and waits until it answers.

@@ -79,6 +79,6 @@ func zooKeeperMember(tb testing.TB, i int, peers string) product {
 		}
 		return zooKeeperPrepare(port, dir, peers)
 	}
-	p.says = []string{"Peer state changed"}
+	p.says = []string{"Peer state changed: leading - broadcast", "Peer state changed: following - broadcast"}
 	return p
 }

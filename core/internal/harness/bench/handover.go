@@ -23,13 +23,7 @@ func (h handover) measure(e *env) {
 	ctx, cancel := patient(e.ctx, until)
 	defer cancel()
 	for mine := e.Proc == 0; ; mine = false {
-		if !mine { // the other one has it now: line up behind it
-			if err := e.baton.await(until.Add(patience)); err != nil {
-				e.failed(err)
-				return
-			}
-		}
-		if err := h.turn(ctx, e); err != nil {
+		if err := h.turn(ctx, e, mine, until.Add(patience)); err != nil {
 			e.failed(cmp.Or(context.Cause(ctx), err))
 			return
 		}
@@ -39,23 +33,33 @@ func (h handover) measure(e *env) {
 	}
 }
 
-func (handover) turn(ctx context.Context, e *env) error {
-	who := uint64(e.Proc) + 1 //nolint:gosec // G115: small numbers
+func (handover) turn(ctx context.Context, e *env, first bool, until time.Time) error {
+	if !first { // the other one has it now: line up behind it
+		if _, err := e.baton.await(until); err != nil {
+			return err
+		}
+	}
 	x, err := e.locker(0).lock(ctx, lockName(0))
 	if err != nil {
 		return err
 	}
 	now := monotonic()
-	if from := e.place.freedBy.Load(); from != 0 && from != who {
-		e.Waits = append(e.Waits, now-time.Duration(e.place.freedAt.Load()))
+	if !first {
+		freed, err := e.baton.await(until)
+		if err != nil {
+			return err
+		}
+		e.Waits = append(e.Waits, now-freed)
 	}
-	if err := e.baton.pass(); err != nil {
+	if err := e.baton.pass(now); err != nil {
 		return err
 	}
 	time.Sleep(2*time.Millisecond + rand.N(10*time.Millisecond)) //nolint:gosec // G404: no secret
-	e.place.freedBy.Store(who)
-	e.place.freedAt.Store(int64(monotonic()))
-	return x.Release(ctx)
+	freed := monotonic()
+	if err := x.Release(ctx); err != nil {
+		return err
+	}
+	return e.baton.pass(freed)
 }
 
 func (handover) finish(*env) {}

@@ -13,7 +13,6 @@ type standing struct {
 	waiters bool
 
 	kept   []lease
-	mu     sync.Mutex         // protects the report's faults
 	stop   context.CancelFunc // ends the waits
 	queues sync.WaitGroup
 	idle   int // goroutines before all that
@@ -22,31 +21,24 @@ type standing struct {
 // crowd is how many goroutines acquire and release the leases.
 const crowd = 64
 
-// each does something with each lease of this process, by a number of goroutines. What it returns is noted.
+// each does something with each lease of this process, by a number of goroutines.
 func (s *standing) each(e *env, do func(i int) error) {
 	var wg sync.WaitGroup
 	for w := range crowd {
 		wg.Go(func() {
 			for i := e.from + w; i < e.to; i += crowd {
-				s.note(e, do(i))
+				e.failed(do(i))
 			}
 		})
 	}
 	wg.Wait()
 }
 
-func (s *standing) note(e *env, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		e.failed(err)
-	}
-}
-
 func (s *standing) prepare(e *env) {
-	warm := *e // connections and scripts belong to no lease
-	warm.to = min(e.to, e.from+crowd*len(e.lockers))
-	loop{}.prepare(&warm)
+	to := e.to
+	e.to = min(to, e.from+crowd*len(e.lockers))
+	loop{}.prepare(e) // connections and scripts belong to no lease
+	e.to = to
 	names := make([]string, e.Size.N)
 	for i := range names {
 		names[i] = lockName(i)
@@ -82,15 +74,12 @@ func (s *standing) wait(ctx context.Context, e *env, i int) {
 		err = x.Release(e.ctx) //nolint:contextcheck // ctx may be over, and the name is to be free
 	}
 	if ctx.Err() == nil {
-		s.note(e, err)
+		e.failed(err)
 	}
 }
 
 func (s *standing) measure(e *env) {
-	before, cpu := e.traffic.sent.Load(), cpuTime()
-	time.Sleep(e.Length)
-	e.Sent["all"] = e.traffic.sent.Load() - before
-	e.Figures["cpu"] = (cpuTime() - cpu).Seconds()
+	e.observe()
 	e.Figures["seconds"] = e.Length.Seconds()
 	e.Figures["goroutines"] = float64(runtime.NumGoroutine() - s.idle)
 }
@@ -105,9 +94,9 @@ func (s *standing) finish(e *env) {
 			return nil // counted as failed
 		}
 		if lost(x) {
-			s.mu.Lock()
+			e.mu.Lock()
 			e.Figures["lost"]++
-			s.mu.Unlock()
+			e.mu.Unlock()
 		}
 		return x.Release(e.ctx)
 	})
@@ -139,27 +128,20 @@ func (w *waiting) measure(e *env) {
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
 	var wg sync.WaitGroup
-	var mu sync.Mutex // protects the report's faults
 	for range e.Size.N {
 		wg.Go(func() {
 			x, err := e.locker(0).lock(ctx, lockName(0))
 			if ctx.Err() != nil {
 				return // as it was meant to end
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				e.failed(err)
-				return
+			if err == nil {
+				err = x.Release(ctx)
 			}
-			_ = x.Release(ctx)
+			e.failed(err)
 		})
 	}
 	time.Sleep(e.Length / 3)
-	before, cpu := e.traffic.sent.Load(), cpuTime()
-	time.Sleep(e.Length)
-	e.Sent["all"] = e.traffic.sent.Load() - before
-	e.Figures["cpu"] = (cpuTime() - cpu).Seconds()
+	e.observe()
 	cancel()
 	wg.Wait()
 }

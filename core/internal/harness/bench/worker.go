@@ -1,12 +1,15 @@
 package bench
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +21,7 @@ type task struct {
 	Scenario, Contestant string
 
 	Addr    string // of the server
-	Section string // file of the place
+	Section string // a file that programs of earlier commits share
 	Proc    int    // which of the crew
 	Length  time.Duration
 	Size    size
@@ -32,12 +35,7 @@ type size struct {
 	Names   int // in use; N unless told
 }
 
-func (z size) names() int {
-	if z.Names > 0 {
-		return z.Names
-	}
-	return z.N
-}
+func (z size) names() int { return cmp.Or(z.Names, z.N) }
 
 // report is what a worker has seen while it measured.
 type report struct {
@@ -91,12 +89,29 @@ type env struct {
 	task
 	*report
 
+	mu       sync.Mutex // protects the report's faults
 	ctx      context.Context
 	lockers  []locker // of this process
 	from, to int      // which of N are its own
-	place    *place
 	traffic  *traffic
 	baton    baton
+}
+
+// failed counts a call that failed. It may be called by many goroutines.
+func (e *env) failed(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		e.report.failed(err)
+	}
+}
+
+// observe notes what this process sends and uses for the length of the run.
+func (e *env) observe() {
+	before, cpu := e.traffic.sent.Load(), cpuTime()
+	time.Sleep(e.Length)
+	e.Sent["all"] = e.traffic.sent.Load() - before
+	e.Figures["cpu"] = (cpuTime() - cpu).Seconds()
 }
 
 func (e *env) locker(i int) locker { return e.lockers[i%len(e.lockers)] }
@@ -117,10 +132,6 @@ func work(ctx context.Context, in io.Reader, out io.Writer) error {
 	c, ok2 := contestantNamed(e.Contestant)
 	if !ok || !ok2 {
 		return fmt.Errorf("no scenario %q or no contestant %q", e.Scenario, e.Contestant)
-	}
-	var err error
-	if e.place, err = mapPlace(e.Section); err != nil {
-		return err
 	}
 	e.from, e.to = part(e.Size.N, e.Proc, e.Size.Procs)
 	first, last := part(e.Size.Members, e.Proc, e.Size.Procs)
@@ -164,7 +175,7 @@ func must(err error) {
 	}
 }
 
-// baton passes a byte from each process of a crew to the next one, in a ring. A reader sleeps until it comes, without polling that
+// baton passes instants from each process of a crew to the next one, in a ring. A reader sleeps until one comes, without polling that
 // would take time from those who are measured.
 type baton struct{ in, out *os.File }
 
@@ -174,17 +185,14 @@ func openBaton() baton {
 	return baton{os.NewFile(in, "baton in"), os.NewFile(out, "baton out")}
 }
 
-func (b baton) pass() error {
-	_, err := b.out.Write([]byte{1})
-	return err
-}
+func (b baton) pass(at time.Duration) error { return binary.Write(b.out, binary.NativeEndian, at) }
 
-func (b baton) await(until time.Time) error {
+func (b baton) await(until time.Time) (at time.Duration, err error) {
 	if err := b.in.SetReadDeadline(until); err != nil {
-		return err
+		return 0, err
 	}
-	_, err := b.in.Read(make([]byte, 1))
-	return err
+	err = binary.Read(b.in, binary.NativeEndian, &at)
+	return at, err
 }
 
 // monotonic reads the clock that all processes of a machine share. Go's own monotonic reading is of the same clock, but tells only

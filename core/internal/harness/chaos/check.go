@@ -114,7 +114,8 @@ func (v *Evidence) margins(tell func(h *Hold, margin int64, granted bool)) {
 		}
 	}
 	for _, h := range v.Holds {
-		for _, at := range h.trusted() {
+		for _, trusted := range append([]Event{h.Event}, h.Beliefs...) {
+			at := trusted.Last
 			if len(v.Servers) == 0 || at == 0 {
 				continue
 			}
@@ -132,15 +133,6 @@ func (v *Evidence) margins(tell func(h *Hold, margin int64, granted bool)) {
 			}
 		}
 	}
-}
-
-// trusted are some instants at which a lease was.
-func (h *Hold) trusted() []int64 {
-	all := []int64{h.Last}
-	for _, e := range h.Beliefs {
-		all = append(all, e.Last)
-	}
-	return all
 }
 
 // paperExpiry is until when a server had last promised the worker to keep the name.

@@ -3,7 +3,6 @@
 package chaos
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -124,16 +123,11 @@ func readHistories(dir string) ([]Event, error) {
 		if err != nil {
 			return nil, err
 		}
-		lines := bufio.NewScanner(bytes.NewReader(text))
-		for lines.Scan() {
+		for line := range bytes.Lines(text) {
 			var e Event
-			if json.Unmarshal(lines.Bytes(), &e) != nil {
-				continue // the last line of a process that was killed
+			if json.Unmarshal(line, &e) == nil { // else it is the last one of a process that was killed
+				all = append(all, e)
 			}
-			all = append(all, e)
-		}
-		if err := lines.Err(); err != nil {
-			return nil, err
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Event) int { return int(min(1, max(-1, a.At-b.At))) })

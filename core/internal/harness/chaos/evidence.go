@@ -10,21 +10,15 @@ import (
 
 // Hold is one lease, as its worker saw it.
 type Hold struct {
-	ID, Worker, Name      string
-	Mode                  Mode
-	Fence                 uint64
+	Event // the answer; Last is when it was last trusted, and Complete says that the release was to leave a dedup marker
+
 	Asked, Answered       int64
 	Beliefs               []Event
-	Last                  int64 // it was last trusted
 	Releasing, ReleasedAt int64 // 0 if that never happened
-	Complete              bool  // the release was to leave a dedup marker
 	Outcome               string
 	Grant                 *Grant // what the server had for this worker when the lease was answered
 	Ghost                 bool   // an operator had taken the name before
-
-	Keep    int64  // of WithMinHold
-	Left    int64  // it was detached: for how long the name was to stay taken
-	Handoff string // the lease of which the call had the hand-off
+	Left                  int64  // it was detached: for how long the name was to stay taken
 }
 
 // Call is one acquire, whatever came of it.
@@ -56,10 +50,7 @@ func newEvidence(service string, events []Event, servers []*Ledger) *Evidence {
 			c := calls[e.ID]
 			c.Answered = e
 			if e.Class == "ok" {
-				holds[e.ID] = &Hold{
-					ID: e.ID, Worker: e.Worker, Name: e.Name, Mode: e.Mode, Fence: e.Fence, Asked: c.Asked.At, Answered: e.At,
-					Keep: e.Keep, Handoff: e.Handoff,
-				}
+				holds[e.ID] = &Hold{Event: e, Asked: c.Asked.At, Answered: e.At}
 				v.Holds = append(v.Holds, holds[e.ID])
 			}
 		case Believed:

@@ -3,12 +3,8 @@
 package chaos
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -174,86 +170,67 @@ func (r *run) count(kind string) (id string) {
 	return fmt.Sprintf("fault-%d", r.faults)
 }
 
-// onLinks are the faults of a link: what begins and ends them.
-var onLinks = map[string]func(r *run, f Fault, p *faultproxy.Proxy, on bool){
-	"delay": func(_ *run, _ Fault, p *faultproxy.Proxy, on bool) {
-		p.SetDelay(only(on, 40*time.Millisecond), only(on, 20*time.Millisecond))
-	},
-	"drop": func(r *run, f Fault, p *faultproxy.Proxy, on bool) { r.again(f, p, on, func() { p.DropReply(1) }) },
-	"cut": func(r *run, f Fault, p *faultproxy.Proxy, on bool) {
-		r.again(f, p, on, func() {
-			if f.Who%2 == 0 {
-				p.CutRequest(1)
-			} else {
-				p.CutReply(1)
-			}
-		})
-	},
-	"dark": func(_ *run, _ Fault, p *faultproxy.Proxy, on bool) { p.BlackHole(on) },
-	"fade": func(_ *run, f Fault, p *faultproxy.Proxy, on bool) {
-		p.SetDelay(0, only(on, 60*time.Millisecond+f.For%(200*time.Millisecond)))
-		if on {
-			time.AfterFunc(f.For/3, func() { p.BlackHole(true) })
-		} else {
-			p.BlackHole(false)
+// onLinks are the faults of a link: what begins them. See calm for the end.
+var onLinks = map[string]func(r *run, f Fault, p *faultproxy.Proxy){
+	"delay": func(_ *run, _ Fault, p *faultproxy.Proxy) { p.SetDelay(40*time.Millisecond, 20*time.Millisecond) },
+	"drop":  func(_ *run, f Fault, p *faultproxy.Proxy) { again(f, func() { p.DropReply(1) }) },
+	"cut": func(_ *run, f Fault, p *faultproxy.Proxy) {
+		cut := p.CutReply
+		if f.Who%2 == 0 {
+			cut = p.CutRequest
 		}
+		again(f, func() { cut(1) })
 	},
-	"reset":  func(_ *run, _ Fault, p *faultproxy.Proxy, _ bool) { p.Reset() },
-	"refuse": func(r *run, _ Fault, p *faultproxy.Proxy, on bool) { r.refuse(p, on) },
-	"hold": func(r *run, _ Fault, p *faultproxy.Proxy, on bool) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if on {
-			r.letGo[p] = p.Hold()
-		} else {
-			r.letGo[p]()
-		}
+	"dark": func(_ *run, _ Fault, p *faultproxy.Proxy) { p.BlackHole(true) },
+	"fade": func(_ *run, f Fault, p *faultproxy.Proxy) {
+		p.SetDelay(0, 60*time.Millisecond+f.For%(200*time.Millisecond))
+		time.AfterFunc(f.For/3, func() { p.BlackHole(true) })
 	},
-	"astray": func(_ *run, _ Fault, p *faultproxy.Proxy, on bool) { p.BlackHoleNew(on) },
-	"uneven": func(_ *run, f Fault, p *faultproxy.Proxy, on bool) {
-		p.DelayEach(nil)
-		if on {
-			p.DelayEach(unevenly(f))
-		}
-	},
+	"reset":  func(_ *run, _ Fault, p *faultproxy.Proxy) { p.Reset() },
+	"refuse": func(r *run, _ Fault, p *faultproxy.Proxy) { r.refuse(p, true) },
+	"hold":   func(r *run, _ Fault, p *faultproxy.Proxy) { r.letGo.Store(p, p.Hold()) },
+	"astray": func(_ *run, _ Fault, p *faultproxy.Proxy) { p.BlackHoleNew(true) },
+	"uneven": func(_ *run, f Fault, p *faultproxy.Proxy) { p.DelayEach(unevenly(f)) },
 }
 
-func only(on bool, d time.Duration) time.Duration {
-	if on {
-		return d
-	}
-	return 0
-}
-
-// again loses something now and then, with time for what is sent again to be answered. A stream with a hole is nothing that TCP
-// would deliver; go-redis gives it up by itself.
-func (r *run) again(f Fault, p *faultproxy.Proxy, on bool, lose func()) {
-	if !on {
-		if !r.isRedis() {
-			p.Reset()
-		}
-		return
-	}
+// again loses something now and then, with time for what is sent again to be answered.
+func again(f Fault, lose func()) {
 	for after := time.Duration(0); after < f.For; after += 250 * time.Millisecond {
 		time.AfterFunc(after, lose)
 	}
 }
 
+// calm ends a fault of a link, and leaves a server be that is not to be reached. A stream with a hole is nothing that TCP would deliver;
+// go-redis gives it up by itself.
+func (r *run) calm(f Fault, p *faultproxy.Proxy) {
+	p.SetDelay(0, 0)
+	p.DelayEach(nil)
+	p.BlackHole(false)
+	p.BlackHoleNew(false)
+	if release, held := r.letGo.LoadAndDelete(p); held {
+		release.(func())()
+	}
+	switch lossy := f.Kind == "drop" || f.Kind == "cut"; {
+	case f.Kind == "refuse":
+		r.refuse(p, false)
+	case lossy && !r.isRedis():
+		p.Reset()
+	}
+}
+
 // onLink returns a fault of a worker's links, nil if it is none.
 func (r *run) onLink(f Fault) func() {
-	set := onLinks[f.Kind]
-	if set == nil || len(r.service.nodes) == 0 {
+	begin := onLinks[f.Kind]
+	if begin == nil || len(r.service.nodes) == 0 {
 		return nil
 	}
-	all := func(on bool) {
-		for i := range f.Span {
-			set(r, f, r.proxies[f.Who][(f.Node+i)%len(r.service.nodes)], on)
-		}
-	}
 	return func() {
-		all(true)
+		for i := range f.Span {
+			p := r.proxies[f.Who][(f.Node+i)%len(r.service.nodes)]
+			begin(r, f, p)
+			defer r.calm(f, p)
+		}
 		time.Sleep(f.For)
-		all(false)
 	}
 }
 
@@ -310,19 +287,10 @@ func (r *run) onProcess(f Fault) func() {
 // holder is the worker that wrote last under one of the shared names, or other if nobody did: it probably still holds what
 // others want.
 func (r *run) holder(other int) int {
-	text, err := os.ReadFile(filepath.Join(r.dir, "store.jsonl"))
-	if err != nil {
-		return other
-	}
-	for _, line := range slices.Backward(bytes.Split(text, []byte("\n"))) {
-		var e Event
-		if json.Unmarshal(line, &e) != nil || !slices.Contains(sharedNames, e.Name) {
-			continue
-		}
-		for i := range r.workers {
-			if isOf(e.Worker, workerID(i)) {
-				return i
-			}
+	last, _ := r.last.Load().(string)
+	for i := range r.workers {
+		if isOf(last, workerID(i)) {
+			return i
 		}
 	}
 	return other

@@ -7,7 +7,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -107,18 +108,14 @@ func (n *node) disconnect(ctx context.Context) {
 // starve leaves little of the processors to anybody else.
 func starve(d time.Duration) {
 	end := time.Now().Add(d)
-	done := make(chan struct{})
-	const greedy = 8
-	for range greedy {
-		go func() {
+	var greedy sync.WaitGroup
+	for range 8 {
+		greedy.Go(func() {
 			for time.Now().Before(end) { // it is meant to spin
 			}
-			done <- struct{}{}
-		}()
+		})
 	}
-	for range greedy {
-		<-done
-	}
+	greedy.Wait()
 }
 
 // restart kills a server and starts it again with nothing. Nobody reaches it before what it does is watched.
@@ -177,23 +174,12 @@ func (s *service) onDatabase(ctx context.Context, f Fault) {
 
 // endAll ends all connections to MariaDB but the operator's.
 func (s *service) endAll(ctx context.Context) {
-	rows, err := s.db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID()")
-	if err != nil {
-		return
-	}
-	defer func() { _ = rows.Close() }()
-	var ids []int
-	for rows.Next() {
-		var id int
-		if rows.Scan(&id) == nil {
-			ids = append(ids, id)
+	var kills string
+	const every = "SELECT GROUP_CONCAT('KILL ', id) FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
+	if s.db.QueryRowContext(ctx, every).Scan(&kills) == nil {
+		for kill := range strings.SplitSeq(kills, ",") {
+			_, _ = s.db.ExecContext(ctx, kill)
 		}
-	}
-	if rows.Err() != nil {
-		return
-	}
-	for _, id := range ids {
-		_, _ = s.db.ExecContext(ctx, "KILL "+strconv.Itoa(id))
 	}
 }
 

@@ -214,7 +214,7 @@ func (l *Ledger) set(c Command, refused bool) {
 	case carries(c, r.Token) && r.Token != "": // its owner leaves it taken for a hand-off, or for nobody; or the hand-off is taken over
 		l.close(r, endFreed, c)
 	default:
-		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
+		l.breach(c, "overwrites %q, which %s has for %.0f ms more", name, cmp.Or(r.Worker, "a foreign client"), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
 	}
 	n := &Grant{Name: name, Token: token, From: c.At, To: never, Kept: nobodys(token)}
@@ -234,7 +234,7 @@ func (l *Ledger) joins(c Command, name string, r *Grant) {
 	case c.owns(r):
 		l.close(r, endFreed, c)
 	default:
-		l.breach(c, "joins %q, which %s has for %.0f ms more", name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
+		l.breach(c, "joins %q, which %s has for %.0f ms more", name, cmp.Or(r.Worker, "a foreign client"), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
 	}
 }
@@ -244,13 +244,6 @@ func (l *Ledger) round(c Command, name string) {
 	if r := l.holders[name]; r != nil && r.Expiry-c.At <= rounding && !carries(c, r.Token) {
 		l.close(r, endExpired, Command{At: c.At})
 	}
-}
-
-func orOperator(worker string) string {
-	if worker == "" {
-		return "a foreign client"
-	}
-	return worker
 }
 
 func ttlOf(set []string) int64 {
@@ -285,7 +278,7 @@ func (l *Ledger) renew(c Command) {
 		r.prolong(c.At, c.Since+n*int64(unit))
 		r.End = ""
 	default:
-		l.breach(c, "renews %q, which %s has", r.Name, orOperator(r.Worker))
+		l.breach(c, "renews %q, which %s has", r.Name, cmp.Or(r.Worker, "a foreign client"))
 		r.Expiry = c.At + n*int64(unit)
 	}
 }
@@ -299,7 +292,7 @@ func (l *Ledger) end(c Command, key string) {
 	case c.owns(r):
 		l.close(r, endFreed, c)
 	default:
-		l.breach(c, "deletes %q, which %s has for %.0f ms more", r.Name, orOperator(r.Worker), seconds(r.Expiry-c.At)*1000)
+		l.breach(c, "deletes %q, which %s has for %.0f ms more", r.Name, cmp.Or(r.Worker, "a foreign client"), seconds(r.Expiry-c.At)*1000)
 		l.close(r, endBreach, c)
 	}
 }

@@ -96,14 +96,11 @@ func (m *monitor) note(line string) {
 	stamp, rest, ok := strings.Cut(strings.TrimPrefix(line, "+"), " [")
 	source, words, ok2 := strings.Cut(rest, "] ")
 	wall, err := strconv.ParseFloat(stamp, 64)
-	args, err2 := unquote(words)
-	if err2 != nil && strings.HasPrefix(strings.ToLower(words), `"eval" `) {
-		args, err2 = unescaped(words), nil
-	}
-	if !ok || !ok2 || err != nil || err2 != nil || len(args) == 0 {
+	if !ok || !ok2 || err != nil || len(words) < 2 || words[0] != '"' || words[len(words)-1] != '"' {
 		m.failed = fmt.Errorf("%w: %.100q", errMonitorLine, line)
 		return
 	}
+	args := unquote(words)
 	args[0] = strings.ToLower(args[0])
 	_, addr, _ := strings.Cut(source, " ")
 	at := fromWall(wall)
@@ -128,12 +125,16 @@ func (m *monitor) note(line string) {
 	m.commands = append(m.commands, c)
 }
 
-// unescaped reads the words of an EVAL from Valkey 8.1, which escapes neither quotes nor backslashes. None of ours has quotes
-// around a blank, nor has anything else that a run sends; and only scripts have backslashes.
-func unescaped(words string) []string {
-	args := strings.Split(strings.Trim(words, `"`), `" "`)
+// unquote reads the words of a command. Valkey 8.1 escapes neither quotes nor backslashes in those of an EVAL; none of ours has quotes
+// around a blank, nor has anything else that a run sends, and only scripts have backslashes.
+func unquote(words string) []string {
+	args := strings.Split(words[1:len(words)-1], `" "`)
 	for i, arg := range args {
-		if plain, err := strconv.Unquote(`"` + strings.ReplaceAll(arg, `"`, `\"`) + `"`); err == nil {
+		plain, err := strconv.Unquote(`"` + arg + `"`)
+		if err != nil {
+			plain, err = strconv.Unquote(`"` + strings.ReplaceAll(arg, `"`, `\"`) + `"`)
+		}
+		if err == nil {
 			args[i] = plain
 		}
 	}
@@ -150,20 +151,4 @@ func fromWall(wall float64) int64 {
 			return mine + int64(wall*ns) - walls
 		}
 	}
-}
-
-func unquote(words string) (args []string, err error) {
-	for words != "" {
-		quoted, err := strconv.QuotedPrefix(words)
-		if err != nil {
-			return nil, err
-		}
-		arg, err := strconv.Unquote(quoted)
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, arg)
-		words = strings.TrimPrefix(words[len(quoted):], " ")
-	}
-	return args, nil
 }

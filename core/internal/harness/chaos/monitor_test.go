@@ -18,8 +18,12 @@ func TestALineOfMonitorIsRead(t *testing.T) {
 		}
 	}
 	m := &monitor{names: make(map[string]string)}
-	if m.note(`+1795449706.893094 [0 127.0.0.1:39662] "set" "a"b"`); m.failed == nil {
+	if m.note(`+1795449706.893094 [0 127.0.0.1:39662] "set" "a`); m.failed == nil {
 		t.Error("a line that cannot be read was")
+	}
+	m = &monitor{names: make(map[string]string)}
+	if m.note(`+1795449706.893094 [0 127.0.0.1:39662] "set" "" "a\" \"\x1f" ""`); !slices.Equal(m.commands[0].Args, []string{"set", "", "a\" \"\x1f", ""}) {
+		t.Errorf("%v, %v", m.commands, m.failed)
 	}
 	m = &monitor{names: make(map[string]string)}
 	m.note(`+1795449706.893094 [0 127.0.0.1:39662] "eval" "x" "1" "k"`)

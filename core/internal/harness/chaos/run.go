@@ -8,17 +8,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // roleEnv says what a process that this test binary has started is.
@@ -29,14 +29,6 @@ func Play() (played bool, err error) {
 	role := os.Getenv(roleEnv)
 	if role == "" {
 		return false, nil
-	}
-	if dir, ok := strings.CutPrefix(role, "store "); ok {
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return true, err
-		}
-		fmt.Println(l.Addr())
-		return true, serveStore(dir, l)
 	}
 	var c WorkerConfig
 	if err := json.Unmarshal([]byte(role), &c); err != nil {
@@ -57,18 +49,13 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-func (c *child) line() string {
-	c.out.Scan()
-	return c.out.Text()
-}
-
 // say gives a command and waits for its answer.
 func (c *child) say(command string) error {
 	if _, err := io.WriteString(c.in, command+"\n"); err != nil {
 		return err
 	}
-	if answer := c.line(); answer != "done "+command {
-		return fmt.Errorf("%s: answered %q", command, answer)
+	if c.out.Scan(); c.out.Text() != "done "+command {
+		return fmt.Errorf("%s: answered %q", command, c.out.Text())
 	}
 	return nil
 }
@@ -83,6 +70,8 @@ type run struct {
 	service *service
 	log     *diary
 	store   string
+	last    atomic.Value // the process that wrote last under one of the shared names
+	letGo   sync.Map     // what ends the hold of a *faultproxy.Proxy
 	links   []sync.Mutex // held while a worker's links are disturbed
 
 	mu       sync.Mutex // protects what follows
@@ -92,24 +81,21 @@ type run struct {
 	faults   int
 	counts   map[string]int
 	refusals map[*faultproxy.Proxy]int // how many faults that are not over have it refuse connections
-	letGo    map[*faultproxy.Proxy]func()
 }
 
 // Run is one fault run. It returns the evidence, how often each fault came, and where the histories are.
 func Run(tb testing.TB, p Plan) (v *Evidence, faults map[string]int, dir string) {
 	tb.Helper()
 	r := &run{
-		Plan: p, tb: tb, ttl: lifeIn(p.Service), dir: tb.TempDir(), counts: make(map[string]int), refusals: make(map[*faultproxy.Proxy]int), letGo: make(map[*faultproxy.Proxy]func()),
+		Plan: p, tb: tb, ttl: lifeIn(p.Service), dir: tb.TempDir(), counts: make(map[string]int), refusals: make(map[*faultproxy.Proxy]int),
 		links: make([]sync.Mutex, p.Workers), lives: make([]int, p.Workers), workers: make([]*child, p.Workers), proxies: make([][]*faultproxy.Proxy, p.Workers),
 	}
 	r.service = newService(r, p.Service)
 	r.Servers = len(r.service.nodes)
 	var err error
 	r.log, err = newDiary(r.dir, "run")
-	r.ok(err)
-	store := r.start("store " + r.dir)
-	tb.Cleanup(store.kill)
-	r.store = store.line()
+	backendtest.OK(r.tb, err)
+	r.serveStore()
 	for i := range p.Workers {
 		for _, n := range r.service.nodes {
 			r.proxies[i] = append(r.proxies[i], faultproxy.New(tb, n.server.Addr()))
@@ -125,42 +111,17 @@ func Run(tb testing.TB, p Plan) (v *Evidence, faults map[string]int, dir string)
 	return r.evidence(), r.counts, r.dir
 }
 
-func (r *run) ok(err error) {
-	r.tb.Helper()
-	if err != nil {
-		r.tb.Fatal(err)
-	}
-}
-
 func (r *run) start(role string) *child {
 	cmd := exec.CommandContext(context.Background(), os.Args[0]) //nolint:gosec // G204: this very program
 	cmd.Env = append(os.Environ(), roleEnv+"="+role)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	out, err := cmd.StdoutPipe()
-	r.ok(err)
-	r.ok(cmd.Start())
+	backendtest.OK(r.tb, err)
+	backendtest.OK(r.tb, cmd.Start())
 	return &child{cmd, in, bufio.NewScanner(out)}
-}
-
-// eventually waits until it is so, for as long as servers may take that have to agree on a loaded machine.
-func (r *run) eventually(what string, is func(context.Context) bool) {
-	ctx, cancel := context.WithTimeout(r.tb.Context(), 30*time.Second)
-	defer cancel()
-	try := func() bool {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		return is(ctx)
-	}
-	for !try() {
-		if ctx.Err() != nil {
-			r.tb.Errorf("never came true: %s", what)
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
 
 func (r *run) isRedis() bool { return slices.Contains(redises, r.Service) }
@@ -176,7 +137,7 @@ func (r *run) startWorker(i int) {
 		c.Links[n.server.Announced()] = r.proxies[i][k].Addr()
 	}
 	role, err := json.Marshal(c)
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	r.workers[i] = r.start(string(role))
 }
 
@@ -217,7 +178,7 @@ func (r *run) heal() {
 	if r.service.cluster != nil {
 		r.service.cluster.AwaitComplete()
 	}
-	if r.service.watchers != nil {
+	if r.service.sentinels != nil {
 		r.service.agreed(r)
 	}
 	for _, n := range r.service.nodes {
@@ -264,12 +225,12 @@ func (r *run) evidence() *Evidence {
 	for _, n := range r.service.nodes {
 		if n.admin != nil {
 			lines, err := n.connections(r.tb.Context())
-			r.ok(err)
+			backendtest.OK(r.tb, err)
 			left = append(left, lines...)
 		}
 	}
 	events, err := readHistories(r.dir)
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	ledgers, err := r.service.ledgers()
 	v := newEvidence(r.Service, events, ledgers)
 	v.Idle, v.Failed = left, err

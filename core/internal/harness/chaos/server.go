@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/natslock"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
@@ -34,14 +34,15 @@ type node struct {
 
 // service is where the locks of a run are.
 type service struct {
-	kind     string
-	nodes    []*node
-	addrs    []string // what clients are told
-	cluster  *servers.RedisCluster
-	watchers []*redis.Client   // the Sentinels
-	db       *sql.DB           // an operator's
-	locks    inspect.Inspector // an operator's
-	changing sync.Mutex        // held while servers change their parts
+	kind      string
+	nodes     []*node
+	addrs     []string // what clients are told
+	cluster   *servers.RedisCluster
+	sentinels *servers.RedisSentinel
+	sentinel  *redis.Client     // an operator's, of one of them
+	db        *sql.DB           // an operator's
+	locks     inspect.Inspector // an operator's
+	changing  sync.Mutex        // held while servers change their parts
 }
 
 // started are the servers of each kind of service but Redis's with several.
@@ -65,7 +66,7 @@ var started = map[string]func(r *run) []*servers.Server{
 	Etcd3:  func(r *run) []*servers.Server { return servers.EtcdCluster(r.tb) },
 	NATS: func(r *run) []*servers.Server { // a single server must not forget
 		config := filepath.Join(r.dir, "nats.conf")
-		r.ok(os.WriteFile(config, []byte("jetstream { sync_interval: always }"), 0o600))
+		backendtest.OK(r.tb, os.WriteFile(config, []byte("jetstream { sync_interval: always }"), 0o600))
 		return []*servers.Server{servers.NATS(r.tb, "--config", config)}
 	},
 	NATS3:      func(r *run) []*servers.Server { return servers.NATSCluster(r.tb) },
@@ -84,11 +85,9 @@ func newService(r *run, kind string) *service {
 		all = s.cluster.Nodes
 	case Replicas:
 		pass = password
-		watched := servers.Sentinel(r.tb, password)
-		all, s.addrs = watched.Nodes, watched.Addrs()
-		for _, w := range watched.Sentinels {
-			s.watchers = append(s.watchers, newNode(r, w, pass, false).admin)
-		}
+		s.sentinels = servers.Sentinel(r.tb, password)
+		all, s.addrs = s.sentinels.Nodes, s.sentinels.Addrs()
+		s.sentinel = newNode(r, s.sentinels.Sentinels[0], pass, false).admin
 	default:
 		if started[kind] == nil {
 			r.tb.Fatalf("no such service: %q", kind)
@@ -115,23 +114,23 @@ func (s *service) prepare(r *run) {
 	case Postgres, MySQL, SQLite:
 		dialect, driverName, source := database(s.kind, s.addrs[0])
 		text, err := sqllock.Schema(dialect)
-		r.ok(err)
+		backendtest.OK(r.tb, err)
 		s.db, err = sql.Open(driverName, source)
-		r.ok(err)
+		backendtest.OK(r.tb, err)
 		_, err = s.db.ExecContext(ctx, text)
-		r.ok(err)
+		backendtest.OK(r.tb, err)
 		r.tb.Cleanup(func() { _ = s.db.Close() })
 	case NATS, NATS3:
 		conn, js, err := dialNATS(s.addrs)
-		r.ok(err)
+		backendtest.OK(r.tb, err)
 		defer conn.Close()
-		r.eventually("the bucket is made", func(ctx context.Context) bool {
+		backendtest.Eventually(r.tb, "the bucket is made", func() bool {
 			_, err := js.CreateOrUpdateKeyValue(ctx, natslock.Bucket(bucket, len(s.nodes)))
 			return err == nil
 		})
 	}
 	store, hangUp, err := WorkerConfig{Service: s.kind, Servers: s.addrs, Life: operator}.open()
-	r.ok(err)
+	backendtest.OK(r.tb, err)
 	s.locks, _ = store.(inspect.Inspector)
 	r.tb.Cleanup(hangUp)
 }
@@ -151,7 +150,7 @@ func newNode(r *run, srv *servers.Server, pass string, watched bool) *node {
 	if watched {
 		var err error
 		n.watcher, err = watch(srv.Addr(), nil)
-		r.ok(err)
+		backendtest.OK(r.tb, err)
 	}
 	return n
 }
@@ -223,21 +222,20 @@ func (n *node) says(ctx context.Context, what string) bool {
 // agreed are the server that leads and the one that follows, once the Sentinels know of that. One that has not noticed the end
 // of its last failover is stuck in it, for ten seconds and more, if the next one overtakes it.
 func (s *service) agreed(r *run) (leads, follows *node) {
-	r.eventually("the Sentinels agree", func(ctx context.Context) bool {
-		leads, follows = s.nodes[0], s.nodes[1]
-		if !leads.leads(ctx) {
+	leads, follows = s.nodes[0], s.nodes[1]
+	backendtest.Eventually(r.tb, "one leads, and one follows", func() bool {
+		if !leads.leads(r.tb.Context()) {
 			leads, follows = follows, leads
 		}
-		return leads.leads(ctx) && follows.follows(ctx) && !slices.ContainsFunc(s.watchers, func(c *redis.Client) bool {
-			addr, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", servers.MasterName).StringSlice()
-			return err != nil || net.JoinHostPort(addr[0], addr[1]) != leads.server.Announced()
-		})
+		return leads.leads(r.tb.Context()) && follows.follows(r.tb.Context())
 	})
+	s.sentinels.AwaitMaster(leads.server)
 	return leads, follows
 }
 
 // failover has the replica take over for the master, which is killed or asked to step back, and returns when that one follows.
 func (s *service) failover(r *run, f Fault) {
+	ctx := r.tb.Context()
 	old, next := s.agreed(r)
 	old.mu.Lock()
 	defer old.mu.Unlock()
@@ -245,8 +243,8 @@ func (s *service) failover(r *run, f Fault) {
 	if killed {
 		old.server.Kill()
 	}
-	r.eventually("the other server leads", func(ctx context.Context) bool {
-		s.watchers[0].Do(ctx, "sentinel", "failover", servers.MasterName) // it does so by itself only once in a while
+	backendtest.Eventually(r.tb, "the other server leads", func() bool {
+		s.sentinel.Do(ctx, "sentinel", "failover", servers.MasterName) // it does so by itself only once in a while
 		time.Sleep(100 * time.Millisecond)
 		return next.leads(ctx)
 	})
@@ -254,8 +252,8 @@ func (s *service) failover(r *run, f Fault) {
 		old.server.Restart()
 	}
 	host, port, _ := net.SplitHostPort(next.server.Announced())
-	old.admin.ReplicaOf(r.tb.Context(), host, port) // Sentinel would do so later
-	r.eventually("the old master follows", old.follows)
+	old.admin.ReplicaOf(ctx, host, port) // Sentinel would do so later
+	backendtest.Eventually(r.tb, "the old master follows", func() bool { return old.follows(ctx) })
 }
 
 // move moves the slot of a name to another master, key by key.

@@ -4,11 +4,13 @@ package chaos
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/fence"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // write is what a worker sends to the store.
@@ -27,20 +29,21 @@ type letter struct {
 
 const mailPath = "/mail"
 
-// serveStore is the process of the resource: one store that refuses older fences, and one that takes whatever comes, both told
-// of every write. Workers leave hand-offs for each other there too: the giver may be killed as soon as it has been there.
-func serveStore(dir string, listener net.Listener) error {
-	log, err := newDiary(dir, "store")
-	if err != nil {
-		return err
-	}
+// serveStore is the resource, in the run's own process: one store that refuses older fences, and one that takes whatever comes, both
+// told of every write. Workers leave hand-offs for each other there too: the giver may be killed as soon as it has been there.
+func (r *run) serveStore() {
+	log, err := newDiary(r.dir, "store")
+	backendtest.OK(r.tb, err)
 	var guard fence.Memory
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, req *http.Request) {
 		var in write
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		if err := json.NewDecoder(req.Body).Decode(&in); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
+		}
+		if slices.Contains(sharedNames, in.Name) {
+			r.last.Store(in.Worker)
 		}
 		e := Event{Kind: Wrote, Worker: in.Worker, Name: in.Name, ID: in.Lease, Fence: in.Fence, Fenced: true}
 		// The order of the history is the order of the writes.
@@ -51,9 +54,9 @@ func serveStore(dir string, listener net.Listener) error {
 		}
 	})
 	letters := make(chan letter, 1024)
-	mux.HandleFunc("POST "+mailPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST "+mailPath, func(w http.ResponseWriter, req *http.Request) {
 		var l letter
-		if err := json.NewDecoder(r.Body).Decode(&l); err != nil {
+		if err := json.NewDecoder(req.Body).Decode(&l); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -63,16 +66,17 @@ func serveStore(dir string, listener net.Listener) error {
 			}
 		})
 	})
-	mux.HandleFunc("GET "+mailPath, func(w http.ResponseWriter, r *http.Request) { // as soon as there is a letter, or after a while without
+	mux.HandleFunc("GET "+mailPath, func(w http.ResponseWriter, req *http.Request) { // as soon as there is a letter, or after a while without
 		const patience = 250 * time.Millisecond
 		select {
 		case l := <-letters:
 			_ = json.NewEncoder(w).Encode(l) // it may get lost
 		case <-time.After(patience):
 			w.WriteHeader(http.StatusNoContent)
-		case <-r.Context().Done():
+		case <-req.Context().Done():
 		}
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
-	return s.Serve(listener)
+	s := httptest.NewServer(mux)
+	r.tb.Cleanup(s.Close)
+	r.store = s.Listener.Addr().String()
 }
