@@ -108,7 +108,7 @@ WHERE name = $1 AND token = $2 AND expires > NOW`
 
 const (
 	read = `SELECT clock.us, COALESCE(l.name, ''), COALESCE(l.token, ''), COALESCE(l.label, ''), COALESCE(l.fence, 0),
-	COALESCE(l.expires, 0), COALESCE(l.turn, 0), COALESCE(l.state, '')
+	COALESCE(l.expires, 0), COALESCE(l.turn, 0), COALESCE(l.state, ''), STANDBY
 FROM (SELECT ASKED AS us) AS clock LEFT JOIN TABLE_NAME AS l ON l.name IN ($1, $2)`
 
 	list = `SELECT ASKED, name, token, label, fence, expires, turn, state FROM TABLE_NAME
