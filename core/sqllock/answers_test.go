@@ -79,7 +79,7 @@ func TestAGrantThatWasRolledBackIsNone(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		case strings.HasPrefix(text, "SELECT"):
-			return row(int64(1), "name", "another", "who", int64(1), int64(1_000_000), int64(1), ""), nil
+			return row(int64(1), "name", "another", "who", int64(1), int64(1_000_000), int64(1), "", false), nil
 		}
 		return nil, nil
 	})
@@ -300,7 +300,7 @@ func TestWhoLeavesTheQueueOfANameThatHasComeFreeTellsTheNext(t *testing.T) {
 		case strings.HasPrefix(text, "SELECT pg_catalog.pg_notify"):
 			told.Add(1)
 		case strings.HasPrefix(text, "SELECT"): // as it was
-			return row(life-1_000_000, "name", "holder", "", int64(7), life, int64(7), queue), nil
+			return row(life-1_000_000, "name", "holder", "", int64(7), life, int64(7), queue, false), nil
 		case strings.Contains(text, "SET head"): // as it is
 			return row("off free"), nil
 		}

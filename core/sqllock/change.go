@@ -22,6 +22,9 @@ const (
 	maxTogether = 64
 )
 
+// errStandby is that of a read which does not count: by another clock than that of the write that would follow, and late.
+var errStandby = errors.New("it has answered a read")
+
 var errBusy = errors.New("sqllock: the row is always written by others")
 
 // changes are what the goroutines of a process want to do to rows. For each name one of them is at work. What
@@ -152,6 +155,10 @@ func (s *Store) apply(ctx context.Context, batch []*change) error {
 		if err != nil {
 			return driver.NotSent(err)
 		}
+		if old.standby {
+			s.retire(ctx)
+			return readOnly.of(errStandby)
+		}
 		r := old
 		if err := r.settle(); err != nil {
 			return driver.NotSent(err)
@@ -199,7 +206,7 @@ func (s *Store) load(ctx context.Context, c driver.Claim) (row, error) {
 	err := s.rows(ctx, s.do.read, []any{c.Name, marker}, answer{
 		begin: func() { found = row{name: c.Name} },
 		row: func() {
-			found.now = r.now
+			found.now, found.standby = r.now, r.standby
 			switch {
 			case r.name == c.Name:
 				r.there, r.done = true, found.done
@@ -209,7 +216,7 @@ func (s *Store) load(ctx context.Context, c driver.Claim) (row, error) {
 				found.done = &label
 			}
 		},
-		dest: r.dest(),
+		dest: append(r.dest(), &r.standby),
 	})
 	return found, err
 }

@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,18 @@ func (d database) open(t testing.TB) *sql.DB {
 	ok(t, db.PingContext(t.Context())) // to connect takes long on a busy machine
 	t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// connector makes connections for a pool of another kind.
+func (d database) connector(t testing.TB) sqldriver.Connector {
+	t.Helper()
+	makes, there := d.open(t).Driver().(sqldriver.DriverContext)
+	if !there {
+		t.Fatalf("%s makes no connectors", d.driver)
+	}
+	c, err := makes.OpenConnector(d.source)
+	ok(t, err)
+	return c
 }
 
 var tables atomic.Int32

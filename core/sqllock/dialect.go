@@ -32,6 +32,14 @@ var asked = map[Dialect]string{
 	SQLite:   now[SQLite],
 }
 
+// standby says whether the server takes no writes, as @@read_only does with a number or in words, and Aurora's readers by the
+// other variable.
+var standby = map[Dialect]string{
+	Postgres: `pg_catalog.pg_is_in_recovery()`,
+	MySQL:    `(@@innodb_read_only OR @@read_only NOT IN ('0', 'OFF'))`,
+	SQLite:   `false`,
+}
+
 // quote makes one name, or two with a dot between them, an identifier that is no keyword.
 func (d Dialect) quote(table string) (string, error) {
 	if _, ok := schemas[d]; !ok {
@@ -75,7 +83,7 @@ var parameter = regexp.MustCompile(`\$[1-9]\d?`)
 
 // statement makes one out of its template, whose parameters are $1 to $99.
 func (d Dialect) statement(template, table string) (s statement) {
-	template = strings.NewReplacer("TABLE_NAME", table, "NOW", now[d], "ASKED", asked[d]).Replace(d.typed(template))
+	template = strings.NewReplacer("TABLE_NAME", table, "NOW", now[d], "ASKED", asked[d], "STANDBY", standby[d]).Replace(d.typed(template))
 	s.text = parameter.ReplaceAllStringFunc(template, func(p string) string {
 		switch d {
 		case MySQL:

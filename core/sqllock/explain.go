@@ -36,6 +36,10 @@ func (d Dialect) explain(err error) error {
 	if f == nil {
 		return err
 	}
+	return f.of(err)
+}
+
+func (f *fault) of(err error) error {
 	return driver.Because(driver.NotSent(f.mark(fmt.Errorf("sqllock: %s: %w", f.why, err))), f.why)
 }
 

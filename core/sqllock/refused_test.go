@@ -1,7 +1,9 @@
 package sqllock_test
 
 import (
+	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -48,6 +50,61 @@ func TestAHotStandbyIsUnavailableAndSaysSo(t *testing.T) {
 		if !driver.Explain(err).Nobody || !strings.Contains(err.Error(), "standby") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	grants := fake(func(context.Context, string) ([][]sqldriver.Value, error) { return row(""), nil })
+	readsThere(t, split{grants, d.connector(t)}, driver.Claim{Name: "free", Token: "token", TTL: time.Minute, Limit: driver.Readers}, d, table)
+}
+
+// split is a proxy that sends what only reads to another server, or a pool whose connections reach any server.
+type split struct{ primary, standby sqldriver.Connector }
+
+func (split) Driver() sqldriver.Driver { return nil }
+
+func (s split) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	primary, err := s.primary.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	standby, err := s.standby.Connect(ctx)
+	return splitConn{primary, standby}, err
+}
+
+type splitConn struct {
+	sqldriver.Conn
+
+	standby sqldriver.Conn
+}
+
+func (c splitConn) Prepare(text string) (sqldriver.Stmt, error) {
+	if strings.HasPrefix(text, "SELECT") {
+		return c.standby.Prepare(text)
+	}
+	return c.Conn.Prepare(text)
+}
+
+// A standby has another clock. Here it is an hour ahead, and the server that is asked for what it reads takes no writes,
+// except those of root.
+func TestWhatAStandbyReadsDecidesNothing(t *testing.T) {
+	t.Parallel()
+	d := mariadb(servers.MariaDB(t, "--read-only").Addr(), "")
+	table := d.tableNamed(t)
+	ahead := d
+	ahead.source += fmt.Sprintf("?timestamp=%d", time.Now().Add(time.Hour).Unix())
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
+	_, err := d.store(t, table).Acquire(t.Context(), c)
+	ok(t, err)
+	c.Token = "another"
+	readsThere(t, split{d.connector(t), ahead.connector(t)}, c, d, table)
+}
+
+// readsThere fails the test unless a claim is told that a standby has answered.
+func readsThere(t *testing.T, to split, c driver.Claim, d database, table string) {
+	t.Helper()
+	db := sql.OpenDB(to)
+	defer func() { _ = db.Close() }()
+	_, err := sqllock.New(db, d.dialect, sqllock.WithTable(table)).Acquire(t.Context(), c)
+	if !driver.Explain(err).Nobody || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(driver.Reason(err), "connect to the primary") {
+		t.Errorf("%v, because %q", err, driver.Reason(err))
 	}
 }
 
@@ -199,7 +256,7 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 		"pg_notify(text, text) RETURNS void", "split_part(text, text, int) RETURNS text", "concat(text, text) RETURNS text",
 		"json_to_recordset(json) RETURNS SETOF record", "jsonb_array_elements(jsonb) RETURNS SETOF jsonb", "to_jsonb(bigint) RETURNS jsonb",
 		"jsonb_set(jsonb, text[], jsonb) RETURNS jsonb", "jsonb_agg(jsonb) RETURNS jsonb", "bool_or(boolean) RETURNS boolean",
-		"max(bigint) RETURNS bigint", "set_config(text, text, boolean) RETURNS text", "pg_advisory_xact_lock(bigint) RETURNS void",
+		"max(bigint) RETURNS bigint", "pg_is_in_recovery() RETURNS boolean", "set_config(text, text, boolean) RETURNS text", "pg_advisory_xact_lock(bigint) RETURNS void",
 		"trap_json(jsonb, jsonb) RETURNS jsonb", "trap_text(jsonb, jsonb) RETURNS text", "trap_times(numeric, int) RETURNS numeric",
 	} {
 		d.exec(t, "CREATE FUNCTION public."+f+" LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$")

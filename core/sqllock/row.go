@@ -28,6 +28,7 @@ type row struct {
 	raw string // the state, as it was read
 
 	now     int64   // when it was read
+	standby bool    // by a server that takes no writes
 	done    *string // label of the claim's dedup marker, if that stands
 	changed bool    // to be written
 	durable bool    // and it has to wait for the disk: more than the queue has changed

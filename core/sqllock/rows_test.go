@@ -93,6 +93,40 @@ func TestANameThatWasHeldForDaysKeepsItsRow(t *testing.T) {
 	}
 }
 
+// A statement changes one row after the other, and who reads at READ UNCOMMITTED sees what is half done.
+func TestANameIsNotFreeBeforeItsMarkerStands(t *testing.T) {
+	t.Parallel()
+	d := mariadb(servers.MariaDB(t, "--transaction-isolation=READ-UNCOMMITTED").Addr(), "")
+	table := d.tableNamed(t)
+	s, other, watch := d.store(t, table), d.store(t, table), d.open(t)
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Dedup: time.Minute, Scope: "scope"}
+	_, err := s.Acquire(t.Context(), c)
+	ok(t, err)
+	waiting := func() (n int) {
+		var what string
+		ok(t, watch.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&what, &n))
+		return n
+	}
+	tx := begin(t, d.open(t))
+	_, err = tx.ExecContext(t.Context(), "INSERT INTO "+table+" (name, token, label, fence, expires) VALUES ('name scope', '', '', 0, 0)")
+	ok(t, err)
+	released, asked := make(chan error, 1), make(chan error, 1)
+	go func() { released <- s.Release(t.Context(), c) }()
+	eventually(t, "the release waits for the row of its marker", func() bool { return waiting() == 1 })
+	go func() {
+		c := c
+		c.Token = "another"
+		_, err := other.Acquire(t.Context(), c)
+		asked <- err
+	}()
+	eventually(t, "the claim is refused, or waits, too", func() bool { return len(asked) > 0 || waiting() == 2 })
+	ok(t, tx.Rollback())
+	ok(t, <-released)
+	if err := <-asked; err == nil {
+		t.Error("work that is done is granted again")
+	}
+}
+
 // MySQL cuts off what is too long for a column, unless its mode is strict. Labels take no room that a holder needs.
 func TestMoreHoldersThanARowHasRoomForAreRefused(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,7 @@ WHERE name = $1 AND token = $2 AND expires > NOW`
 
 const (
 	read = `SELECT clock.us, COALESCE(l.name, ''), COALESCE(l.token, ''), COALESCE(l.label, ''), COALESCE(l.fence, 0),
-	COALESCE(l.expires, 0), COALESCE(l.turn, 0), COALESCE(l.state, '')
+	COALESCE(l.expires, 0), COALESCE(l.turn, 0), COALESCE(l.state, ''), STANDBY
 FROM (SELECT ASKED AS us) AS clock LEFT JOIN TABLE_NAME AS l ON l.name IN ($1, $2)`
 
 	list = `SELECT ASKED, name, token, label, fence, expires, turn, state FROM TABLE_NAME
@@ -216,12 +216,14 @@ ON DUPLICATE KEY UPDATE
 const mysqlRenew = `UPDATE TABLE_NAME SET expires = IF($3 > 0, NOW + $3, expires) + LAST_INSERT_ID(1) - 1
 WHERE name = $1 AND token = $2 AND expires > NOW`
 
-// MariaDB takes the spaces off the end of a text parameter in a UNION, and not of a binary one.
+// The marker comes first: who reads at READ UNCOMMITTED must not see a free name without it. MariaDB takes the spaces off the end
+// of a text parameter in a UNION, and not of a binary one.
 const mysqlSwapMark = `INSERT INTO TABLE_NAME (` + columns + `)
 SELECT v.* FROM TABLE_NAME AS l, (
-	SELECT CAST($1 AS BINARY) AS name, CAST($2 AS BINARY) AS token, CAST($3 AS BINARY) AS label, CAST($4 AS SIGNED) AS fence,
-		CAST($5 AS SIGNED) AS expires, CAST($6 AS SIGNED) AS turn, CAST($7 AS BINARY) AS head, CAST($8 AS BINARY) AS state
-	UNION ALL SELECT CAST($14 AS BINARY), CAST('' AS BINARY), CAST($15 AS BINARY), 0, NOW + $16, 0, CAST('' AS BINARY), CAST('' AS BINARY)) AS v
+	SELECT CAST($14 AS BINARY) AS name, CAST('' AS BINARY) AS token, CAST($15 AS BINARY) AS label, 0 AS fence,
+		NOW + $16 AS expires, 0 AS turn, CAST('' AS BINARY) AS head, CAST('' AS BINARY) AS state
+	UNION ALL SELECT CAST($1 AS BINARY), CAST($2 AS BINARY), CAST($3 AS BINARY), CAST($4 AS SIGNED), CAST($5 AS SIGNED), CAST($6 AS SIGNED),
+		CAST($7 AS BINARY), CAST($8 AS BINARY)) AS v
 WHERE l.name = $1 AND l.token = $9 AND l.fence = $10 AND l.expires = $11 AND l.state = $12 AND l.turn = $13 FOR UPDATE
 ON DUPLICATE KEY UPDATE token = VALUES(token), label = VALUES(label), fence = VALUES(fence), expires = VALUES(expires),
 	turn = VALUES(turn), head = VALUES(head), state = VALUES(state)`
