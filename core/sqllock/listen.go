@@ -44,9 +44,9 @@ const (
 	probed = "?" // the payload of a test; no token is that
 )
 
-// hub is a Store's connection that listens, and those who wait for what it hears. What it hears are hints.
-// A nil hub hears nothing.
-type hub struct {
+// subscriber is a Store's connection that listens, and those who wait for what it hears. What it hears are hints.
+// A nil subscriber hears nothing.
+type subscriber struct {
 	channel string
 	open    func(ctx context.Context) (Listener, error)
 	notify  func(ctx context.Context, to string) error
@@ -67,8 +67,8 @@ type feed struct {
 	soon  time.Time     // how long waiters wait for ready
 }
 
-func newHub(open func(ctx context.Context) (Listener, error), notify func(ctx context.Context, to string) error) *hub {
-	return &hub{
+func newSubscriber(open func(ctx context.Context) (Listener, error), notify func(ctx context.Context, to string) error) *subscriber {
+	return &subscriber{
 		channel: "holdfast_" + strings.ToLower(rand.Text()), open: open, notify: notify, waiting: make(map[string]chan struct{}),
 	}
 }
@@ -96,34 +96,34 @@ func closed(c <-chan struct{}) bool {
 }
 
 // listen returns what tells a waiter to look, until it leaves.
-func (h *hub) listen(token string) (heard chan struct{}, leave func()) {
-	if h == nil {
+func (s *subscriber) listen(token string) (heard chan struct{}, leave func()) {
+	if s == nil {
 		return nil, func() {}
 	}
 	heard = make(chan struct{}, 1)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.waiting[token] = heard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[token] = heard
 	return heard, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.left = time.Now()
-		if h.waiting[token] == heard { // and not that of a later call
-			delete(h.waiting, token)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.left = time.Now()
+		if s.waiting[token] == heard { // and not that of a later call
+			delete(s.waiting, token)
 		}
 	}
 }
 
 // tells says whether waiters hear every hint from now on. If there is no connection, it begins one, unless the last one
 // has just failed.
-func (h *hub) tells() bool { return h != nil && h.connection().tells() }
+func (s *subscriber) tells() bool { return s != nil && s.connection().tells() }
 
 // await gives a new connection a moment, at most half of the time that ctx leaves.
-func (h *hub) await(ctx context.Context) {
-	if h == nil {
+func (s *subscriber) await(ctx context.Context) {
+	if s == nil {
 		return
 	}
-	f := h.connection()
+	f := s.connection()
 	if f == nil {
 		return
 	}
@@ -141,37 +141,37 @@ func (h *hub) await(ctx context.Context) {
 	}
 }
 
-func (h *hub) connection() *feed {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.feed == nil && !time.Now().Before(h.notBefore) {
-		h.feed = h.begin()
+func (s *subscriber) connection() *feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.feed == nil && !time.Now().Before(s.notBefore) {
+		s.feed = s.begin()
 	}
-	return h.feed
+	return s.feed
 }
 
-// begin opens a connection, which outlives the caller that it is opened for. h.mu is held.
-func (h *hub) begin() *feed {
+// begin opens a connection, which outlives the caller that it is opened for. s.mu is held.
+func (s *subscriber) begin() *feed {
 	ctx, end := context.WithCancel(context.Background())
 	f := &feed{end: end, ready: make(chan struct{}), over: make(chan struct{})}
-	if h.pause == 0 {
+	if s.pause == 0 {
 		f.soon = time.Now().Add(soonReady)
 	}
 	go func() {
 		defer close(f.over)
 		defer end()
 		began := time.Now()
-		err := h.run(ctx, f)
-		h.lost(f, err, ctx.Err() != nil || err == nil, time.Since(began))
+		err := s.run(ctx, f)
+		s.lost(f, err, ctx.Err() != nil || err == nil, time.Since(began))
 	}()
 	return f
 }
 
 // run hears until the connection breaks or ctx ends.
-func (h *hub) run(ctx context.Context, f *feed) error {
+func (s *subscriber) run(ctx context.Context, f *feed) error {
 	opening, stop := context.WithTimeout(ctx, openBound)
 	defer stop()
-	conn, err := h.open(opening)
+	conn, err := s.open(opening)
 	if err != nil {
 		return err
 	}
@@ -180,15 +180,15 @@ func (h *hub) run(ctx context.Context, f *feed) error {
 		defer stop()
 		_ = conn.Close(closing) // nobody needs it any more
 	}()
-	if err := conn.Listen(opening, h.channel); err != nil {
+	if err := conn.Listen(opening, s.channel); err != nil {
 		return err
 	}
-	if err := h.test(opening, conn); err != nil {
+	if err := s.test(opening, conn); err != nil {
 		return err
 	}
 	close(f.ready)
-	for ctx.Err() == nil && !h.rests() {
-		if err := h.next(ctx, conn); err != nil {
+	for ctx.Err() == nil && !s.rests() {
+		if err := s.next(ctx, conn); err != nil {
 			return err
 		}
 	}
@@ -196,15 +196,15 @@ func (h *hub) run(ctx context.Context, f *feed) error {
 }
 
 // rests says whether nobody has waited for a while.
-func (h *hub) rests() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.waiting) == 0 && time.Since(h.left) > idleAfter
+func (s *subscriber) rests() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) == 0 && time.Since(s.left) > idleAfter
 }
 
 // test sends a notification through the Store's own db, and waits for it.
-func (h *hub) test(ctx context.Context, conn Listener) error {
-	if err := h.notify(ctx, h.channel+" "+probed); err != nil {
+func (s *subscriber) test(ctx context.Context, conn Listener) error {
+	if err := s.notify(ctx, s.channel+" "+probed); err != nil {
 		return err
 	}
 	ctx, stop := context.WithTimeout(ctx, probeBound)
@@ -226,7 +226,7 @@ var errDeaf = errors.New("sqllock: WithListen: the connection does not hear what
 	"is it to another database, or through a pooler in transaction mode?")
 
 // next passes one hint on. After a silence it asks whether the connection still is one.
-func (h *hub) next(ctx context.Context, conn Listener) error {
+func (s *subscriber) next(ctx context.Context, conn Listener) error {
 	patience, stop := context.WithTimeout(ctx, pingAfter)
 	payload, err := conn.Next(patience)
 	silent := patience.Err() != nil
@@ -235,7 +235,7 @@ func (h *hub) next(ctx context.Context, conn Listener) error {
 	case ctx.Err() != nil:
 		return nil
 	case err == nil:
-		h.tell(payload)
+		s.tell(payload)
 		return nil
 	case !silent:
 		return err
@@ -247,34 +247,34 @@ func (h *hub) next(ctx context.Context, conn Listener) error {
 
 // lost wakes the listeners, so that they look again. If the connection was not closed on purpose and did
 // not last, the next one has to wait, longer and longer.
-func (h *hub) lost(f *feed, err error, onPurpose bool, lasted time.Duration) {
-	h.mu.Lock()
-	if h.feed == f {
-		h.feed = nil
+func (s *subscriber) lost(f *feed, err error, onPurpose bool, lasted time.Duration) {
+	s.mu.Lock()
+	if s.feed == f {
+		s.feed = nil
 	}
 	if onPurpose || lasted > lastRetry {
-		h.pause = 0
+		s.pause = 0
 	}
 	if !onPurpose {
-		h.pause = min(max(2*h.pause, firstRetry), lastRetry)
-		h.notBefore = time.Now().Add(h.pause/2 + mathrand.N(h.pause)) //nolint:gosec // G404: jitter is no secret
+		s.pause = min(max(2*s.pause, firstRetry), lastRetry)
+		s.notBefore = time.Now().Add(s.pause/2 + mathrand.N(s.pause)) //nolint:gosec // G404: jitter is no secret
 	}
-	first := h.pause == firstRetry
-	h.mu.Unlock()
+	first := s.pause == firstRetry
+	s.mu.Unlock()
 	if !onPurpose && (first || errors.Is(err, errDeaf)) {
 		slog.Warn("holdfast: waiters poll, since nothing tells them", slog.String("because", fmt.Sprint(err)))
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, heard := range h.waiting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, heard := range s.waiting {
 		hint(heard)
 	}
 }
 
-func (h *hub) tell(token string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if heard := h.waiting[token]; heard != nil {
+func (s *subscriber) tell(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if heard := s.waiting[token]; heard != nil {
 		hint(heard)
 	}
 }
@@ -287,13 +287,13 @@ func hint(wake chan<- struct{}) {
 }
 
 // close ends the connection and waits for that.
-func (h *hub) close(ctx context.Context) error {
-	if h == nil {
+func (s *subscriber) close(ctx context.Context) error {
+	if s == nil {
 		return nil
 	}
-	h.mu.Lock()
-	f := h.feed
-	h.mu.Unlock()
+	s.mu.Lock()
+	f := s.feed
+	s.mu.Unlock()
 	if f == nil {
 		return nil
 	}

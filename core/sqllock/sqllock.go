@@ -15,18 +15,18 @@ import (
 
 // Store is a lock service in an SQL database. It implements driver.Driver; see [New].
 type Store struct {
-	db       *sql.DB
-	dialect  Dialect
-	do       statements
-	invalid  error
-	takes    func(context.Context, driver.Claim) (number, error) // see take; claims share statements where they can
-	ends     func(context.Context, driver.Claim) (number, error) // see ended
-	changes  changes
-	pool     querier               // db
-	writer   chan struct{}         // of size one: has an entry while this process writes to SQLite
-	checked  atomic.Pointer[error] // whether the promises hold on the server; nil if that is not known yet
-	releases atomic.Uint32         // see tidy; it begins anywhere
-	hub      *hub                  // nil if nobody is told
+	db         *sql.DB
+	dialect    Dialect
+	do         statements
+	invalid    error
+	takes      func(context.Context, driver.Claim) (number, error) // see take; claims share statements where they can
+	ends       func(context.Context, driver.Claim) (number, error) // see ended
+	changes    changes
+	pool       querier               // db
+	writer     chan struct{}         // of size one: has an entry while this process writes to SQLite
+	checked    atomic.Pointer[error] // whether the promises hold on the server; nil if that is not known yet
+	releases   atomic.Uint32         // see tidy; it begins anywhere
+	subscriber *subscriber           // nil if nobody is told
 }
 
 var (
@@ -57,7 +57,7 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 	s.takes, s.ends = s.together(s.do.takeMany, s.take), s.together(s.do.endMany, s.ended)
 	s.releases.Store(rand.Uint32()) //nolint:gosec // G404: it is no secret
 	if c.listen != nil {
-		s.hub = newHub(c.listen, s.notify)
+		s.subscriber = newSubscriber(c.listen, s.notify)
 	}
 	return s
 }
@@ -65,13 +65,13 @@ func New(db *sql.DB, d Dialect, opts ...Option) *Store {
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
 	return driver.Capabilities{
-		Backend: string(s.dialect), Err: s.invalid, Hears: s.hub != nil, Queue: true,
+		Backend: string(s.dialect), Err: s.invalid, Hears: s.subscriber != nil, Queue: true,
 		Fence: true, Block: true, Shared: true, Limit: true, Dedup: true, Keep: true, Detach: true,
 	}
 }
 
 // Close implements driver.Closer: it closes the connection of [WithListen].
-func (s *Store) Close(ctx context.Context) error { return s.hub.close(ctx) }
+func (s *Store) Close(ctx context.Context) error { return s.subscriber.close(ctx) }
 
 // Format prints only what the Store is, for every verb.
 func (s *Store) Format(f fmt.State, _ rune) {

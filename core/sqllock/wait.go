@@ -19,15 +19,15 @@ func (s *Store) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 	if err := s.ready(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	heard, leave := s.hub.listen(c.Token)
+	heard, leave := s.subscriber.listen(c.Token)
 	defer leave()
-	s.hub.await(ctx)
+	s.subscriber.await(ctx)
 	if err := driver.NotSent(ctx.Err()); err != nil { // while it began to listen
 		return driver.Grant{}, err
 	}
 	w := &waiter{store: s, c: c, beat: true}
 	return driver.Await(ctx, c, func(ctx context.Context) (driver.Grant, <-chan struct{}, error) {
-		told := s.hub.tells() // before the look: it hears all that comes after that
+		told := s.subscriber.tells() // before the look: it hears all that comes after that
 		g, err := w.look(ctx, told)
 		if errors.Is(err, driver.ErrNotSent) {
 			return g, nil, unsettled(err)
@@ -65,7 +65,7 @@ func (w *waiter) look(ctx context.Context, told bool) (driver.Grant, error) {
 	}
 	channel, last := "", lastPoll
 	if told {
-		channel = w.store.hub.channel
+		channel = w.store.subscriber.channel
 	}
 	if w.store.dialect == SQLite {
 		last = lastPollSQLite
