@@ -48,7 +48,7 @@ func (q *queued) answer(ctx context.Context, text string) ([][]sqldriver.Value, 
 		places = append(places, q.place(fmt.Sprint("other-", i), now))
 	}
 	state := `{"q":[` + strings.Join(append(places, q.place("mine", now)), ",") + `]}`
-	return row(now.UnixMicro(), "name", "token", "who", q.granted.Load(), now.Add(time.Minute).UnixMicro(), q.granted.Load(), state), nil
+	return row(now.UnixMicro(), "name", "token", "who", q.granted.Load(), now.Add(time.Minute).UnixMicro(), q.granted.Load(), state, false), nil
 }
 
 func (q *queued) place(id string, now time.Time) string {

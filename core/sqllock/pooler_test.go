@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -52,8 +53,10 @@ func pooler(t testing.TB, target string) string {
 	path := servers.Find(t, "pgbouncer", "pgbouncer")
 	host, port, err := net.SplitHostPort(target)
 	ok(t, err)
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	ok(t, err)
+	var l net.Listener
+	for l == nil { // a port that connections of clients do not get: one could have it before PgBouncer
+		l, _ = (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", 17_000+rand.IntN(4_000)))
+	}
 	addr := l.Addr().String()
 	_, own, err := net.SplitHostPort(addr)
 	ok(t, err)
