@@ -75,10 +75,11 @@ func (s *Store) set(ctx context.Context, name string, now *state, next lock) (ui
 
 var errTooSlow = errors.New("natslock: no answer for as long as the other holders of the lock have it")
 
-// beside looks once more for the marker, after c has joined other holders. One of them may have left it since c has
-// looked: that does not change the lock.
+// beside looks once more for the marker, after c has joined other holders, one of whom may have left it since c has looked: that does
+// not change the lock. Nor does the lock prove anything if it was never there, or is forgotten: a replica that is late by more than
+// that finds neither it nor the marker.
 func (s *Store) beside(ctx context.Context, c driver.Claim, now *state) error {
-	if c.Dedup == 0 || !now.is.several() {
+	if c.Dedup == 0 || !now.is.several() && now.lock != nil {
 		return nil
 	}
 	marker, err := s.ask(ctx, doneKey(c.Name, c.Scope))

@@ -64,11 +64,12 @@
 //	min-hold, hand-off       yes: in whole seconds, rounded up
 //
 // An acquire of a free name costs a read and a write. An acquire that is refused costs a read, and another of the
-// leader if the bucket has replicas. A release costs a read and a write; one that leaves a marker costs two writes.
-// A renewal costs one read for all leases, and a write for each name. Where a name is shared or limited, an acquire beside
-// others, a renewal and a release also ask for the server's time. A waiter costs two reads and a write when it comes, a
-// read and a write in each [driver.Recheck], and a read and two writes once it is its turn. docs/backends/nats.md has the
-// permissions, and says how to operate it.
+// leader if the bucket has replicas. So does one with dedup of a name that was not in use for a minute. A release
+// costs a read and a write; one that leaves a marker costs two writes. A renewal costs one read for all leases, and
+// a write for each name. Where a name is shared or limited, an acquire beside others, a renewal and a release also
+// ask for the server's time. A waiter costs two reads and a write when it comes, a read and a write in each
+// [driver.Recheck], and a read and two writes once it is its turn. docs/backends/nats.md has the permissions, and
+// says how to operate it.
 //
 // It needs nats-server 2.11 or later. It is tested with 2.15, with one server, and with three while their leader is
 // killed.

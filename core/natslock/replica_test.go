@@ -2,9 +2,11 @@ package natslock
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -87,10 +89,16 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 	gone := func(c driver.Claim) { noError(t, near.Release(t.Context(), c)) }
 	mine, theirs := minute("name", "mine"), minute("name", "theirs")
 	reads, others := reader("name", "mine"), reader("name", "theirs")
-	verify := mine
-	verify.TTL = 0
+	verify, again, finished := mine, mine, theirs
+	verify.TTL, again.Dedup, again.Scope, finished.Dedup, finished.Scope = 0, time.Hour, "scope", time.Hour, "scope"
+	stream, err := near.js.Stream(t.Context(), near.stream())
+	noError(t, err)
+	forgotten := func() {
+		noError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject(near.subject(lockKey("name")))))
+	} // as after a minute
 	r, far := behind(t, near)
 	_, _ = far.look(t.Context(), mine, false) // the questions are known now
+	_, _ = far.look(t.Context(), again, false)
 	_, _ = far.locks(t.Context(), map[string]*renewal{lockKey(mine.Name): {}})
 	for what, late := range map[string]struct {
 		before, meanwhile func()
@@ -114,6 +122,14 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 			func(far *Store) error { return errors.Join(far.Renew(t.Context(), []driver.Claim{reads, others})...) }},
 		"a reader's release beside others": {func() { got(others) }, func() { got(reads) },
 			func(far *Store) error { return far.Release(t.Context(), reads) }},
+		"a claim whose work was finished a minute ago": {forgotten, func() { got(finished); gone(finished); forgotten() },
+			func(far *Store) error {
+				g, err := far.Acquire(t.Context(), again)
+				if _, done := errors.AsType[*driver.Duplicate](err); !done {
+					return fmt.Errorf("granted: %+v, %w", g, err)
+				}
+				return nil
+			}},
 		"a hand-off after another's grant": {func() { got(theirs) }, func() { gone(handingOff("name", "theirs")) },
 			func(far *Store) error { _, err := far.Acquire(t.Context(), handingOff("name", "mine")); return err }},
 	} {
