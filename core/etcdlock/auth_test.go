@@ -42,14 +42,20 @@ func secure(t *testing.T, root *clientv3.Client) {
 // authentications is how many the server has begun. Each takes it 50 to 100 ms of a core.
 func (w *world) authentications(t *testing.T) int {
 	t.Helper()
+	return w.counted(t, `grpc_server_started_total\{grpc_method="Authenticate".*\}`)
+}
+
+// counted is what the server says in its metrics.
+func (w *world) counted(t *testing.T, what string) int {
+	t.Helper()
 	answer, err := http.Get("http://" + w.server.Addr() + "/metrics")
 	ok(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	ok(t, err)
-	found := regexp.MustCompile(`grpc_server_started_total\{grpc_method="Authenticate".*\} (\d+)`).FindSubmatch(text)
+	found := regexp.MustCompile(`(?m)^` + what + ` (\d+)`).FindSubmatch(text)
 	if found == nil {
-		t.Fatal("the server does not tell how many authentications it had")
+		t.Fatalf("the server does not tell %s", what)
 	}
 	n, err := strconv.Atoi(string(found[1]))
 	ok(t, err)
@@ -106,5 +112,32 @@ func TestAWaiterCostsNoAuthenticationEachTimeItLooks(t *testing.T) {
 	waits(ctx, t, store, driver.Claim{Name: "name", Token: "waiter", TTL: longTTL})
 	if n := w.authentications(t) - before; n > 2 {
 		t.Errorf("%d authentications for a wait of 5 looks, not one for keep-alives and one for watches", n)
+	}
+}
+
+// A stream has the token of its beginning, which the server forgets when it was not used for some minutes. Here it forgets all of them
+// at once.
+func TestWatchesOutliveTheTokenOfTheirStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	secure(t, w.direct)
+	root := dial(t, w.server.Addr(), "root", "secret")
+	store := etcdlock.New(dial(t, w.server.Addr(), "app", "secret"))
+	defer func() { ok(t, store.Close(t.Context())) }()
+	c := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
+	_, err := store.Acquire(t.Context(), c)
+	ok(t, err)
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _, _ = store.Wait(ctx, driver.Claim{Name: c.Name, Token: "waiter", TTL: c.TTL}) })
+		eventually(t, "it watches, beside what keeps the stream", func() bool { return w.counted(t, "etcd_debugging_mvcc_watcher_total") == 2 })
+		cancel()
+		waiting.Wait()
+		etcdlock.Older(store, time.Hour)
+		_, err = root.AuthDisable(t.Context())
+		ok(t, err)
+		_, err = w.direct.AuthEnable(t.Context())
+		ok(t, err)
 	}
 }

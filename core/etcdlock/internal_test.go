@@ -115,6 +115,14 @@ func Intercepted(t *testing.T, addr string, unary func(ctx context.Context, req 
 	return Dial(t, clientv3.Config{Endpoints: []string{addr}, DialOptions: options})
 }
 
+// Older has a Store take its stream of watches for so much older.
+func Older(s *Store, by time.Duration) {
+	st := s.keepAlives.stream(s.client)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.watches.began = st.watches.began.Add(-by)
+}
+
 // Dial returns a client that ends with the test.
 func Dial(t testing.TB, c clientv3.Config) *clientv3.Client {
 	t.Helper()

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
 
@@ -33,10 +35,17 @@ type stream struct {
 	asks  chan prolongation
 	ended chan struct{} // closed when its goroutines have ended
 
-	mu       sync.Mutex             // protects the fields below
-	pending  map[int64][]chan error // of requests that were sent: those for a lease are answered in their order
-	since    time.Time              // when an answer was last heard, or first waited for; zero if none is waited for
-	anchored bool
+	mu      sync.Mutex             // protects the fields below
+	pending map[int64][]chan error // of requests that were sent: those for a lease are answered in their order
+	since   time.Time              // when an answer was last heard, or first waited for; zero if none is waited for
+	watches *watches               // nil if there are none
+}
+
+// watches share another stream, which the client has for all contexts with the same metadata.
+type watches struct {
+	ctx   context.Context    //nolint:containedctx // has that, and never ends before the client
+	leave context.CancelFunc // ends what keeps their stream
+	began time.Time
 }
 
 // prolongation is a request to give a lease its full time again. It stays with its stream if its caller leaves, so
@@ -81,15 +90,34 @@ func (k *keepAlives) stream(client *clientv3.Client) *stream {
 	return k.now
 }
 
-// anchor has the client keep its stream of watches for as long as this one lasts: with its last watch it would end it,
-// and authenticate again for the next one. Nobody writes the key.
-func (k *keepAlives) anchor(client *clientv3.Client, key string) {
-	st := k.stream(client)
+// watching returns what a watch shares with the others. It has the client keep their stream for as long as this one lasts: with its
+// last watch the client would end it, and authenticate again for the next one. Nobody writes the key.
+func (st *stream) watching(client *clientv3.Client, key string) *watches {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !st.anchored {
-		st.anchored = true
-		go client.Watch(st.ctx, key) // which waits until that has begun
+	if st.watches == nil {
+		now := time.Now()
+		join := func(ctx context.Context) context.Context {
+			return metadata.AppendToOutgoingContext(ctx, "holdfast-since", strconv.FormatInt(now.UnixNano(), 10))
+		}
+		keeps, leave := context.WithCancel(join(st.ctx))
+		st.watches = &watches{join(clientv3.WithRequireLeader(client.Ctx())), leave, now}
+		go client.Watch(keeps, key) // which waits until that has begun
+	}
+	return st.watches
+}
+
+// fresh is how long the token of a stream of watches is not the reason if one is refused.
+const fresh = time.Minute
+
+// refused has later watches begin another stream than that of which one was refused, unless it is fresh: it has the token with which
+// it began, and servers forget tokens, by default those that were not used for 5 minutes.
+func (st *stream) refused(w *watches) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.watches == w && time.Since(w.began) > fresh {
+		st.watches = nil
+		w.leave()
 	}
 }
 

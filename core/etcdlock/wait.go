@@ -137,8 +137,9 @@ func (w *wait) watch(ctx context.Context, now state) error {
 	if key == w.lockKey(w.c.Name) {
 		opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(w.heldPrefix(w.c.Name))))
 	}
-	w.keepAlives.anchor(w.client, w.prefix+"\x00")
-	ctx, w.end = context.WithCancel(clientv3.WithRequireLeader(w.client.Ctx())) //nolint:contextcheck // metadata of a caller would cost another stream
+	st := w.keepAlives.stream(w.client)
+	all := st.watching(w.client, w.prefix+"\x00")
+	ctx, w.end = context.WithCancel(all.ctx) //nolint:contextcheck // metadata of a caller would cost another stream
 	over := make(chan struct{})
 	w.over = over
 	go func() {
@@ -150,6 +151,7 @@ func (w *wait) watch(ctx context.Context, now state) error {
 			case answer, ok := <-heard:
 				switch {
 				case !ok || answer.Err() != nil: // the next watch may fail in the same way
+					st.refused(all)
 					pause(ctx)
 					return
 				case len(answer.Events) > 0:
