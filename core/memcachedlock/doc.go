@@ -9,9 +9,11 @@
 //
 // Exclusion is best effort. Nobody else gets the name as long as the server keeps the item of a lock,
 // and no longer. It loses items when it is restarted and when flush_all is called. It can also evict
-// items at any time, to make room. The name is then free at once, and its holder learns of it with
-// its next renewal. So use this backend for work that may be done twice now and then. To make that
-// rarer:
+// items at any time, to make room. And a server that had no processor for more than a second, as one
+// that is frozen, or swapped out, takes the time before that for now until its clock ticks: what it is
+// sent just then expires earlier, by as long as it stood still. The name is then free at once, and its
+// holder learns of it with its next renewal. So use this backend for work that may be done twice now
+// and then. To make that rarer:
 //
 //   - Give locks a separate memcached that is never full, or one that runs with -o temporary_ttl=61: it
 //     does not evict items that have less than 61 seconds to live.
