@@ -272,6 +272,8 @@ func (m *meeting) wait(_ context.Context, d driver.Driver) (driver.Grant, error)
 	if m.cut {
 		bound = 2*driver.Recheck(m.mine.TTL) + m.e.pace(m.mine)
 	}
+	late := time.AfterFunc(bound+m.e.slack()+time.Second, next.cancel)
+	defer late.Stop()
 	m.e.within(bound, m.what, func() { <-next.over })
 	return next.g, next.err
 }
