@@ -104,7 +104,7 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 		other.Answered(call.Reply{Err: row.err, Asked: at(row.asked), Now: at(row.answered)}, row.gone)
 		now := at(row.answered).Awake()
 		s := c.Next(now)
-		if left := patience - now.Sub(at(came).Awake()); row.takes && s.Err != row.err || !row.takes && (s.Do != Send || s.For != left) {
+		if left := patience - now.Sub(at(came).Awake()); row.takes && !errors.Is(s.Err, row.err) || !row.takes && (s.Do != Send || s.For != left) {
 			t.Errorf("%s: %+v", what, s)
 		}
 	}
@@ -135,7 +135,7 @@ func TestATryWhoseTimeIsOverDoesNotAsk(t *testing.T) {
 	c.Next(0)
 	gone := errors.New("gone")
 	other.Answered(call.Reply{Err: gone, Now: at(100 * ms)}, gone)
-	if s := c.Next(at(driver.Patience(300 * ms)).Awake()); s.Do != Over || s.Err != ErrSilent { //nolint:errorlint // itself
+	if s := c.Next(at(driver.Patience(300 * ms)).Awake()); s.Do != Over || !errors.Is(s.Err, ErrSilent) {
 		t.Errorf("%+v", s)
 	}
 }
