@@ -61,6 +61,10 @@ func TestTheEndOfTheContextIsJoinedWithWhatWasKnown(t *testing.T) {
 				err := second(b.locks.Acquire(ctx, "name"))
 				b.is(err, end, known)
 				b.isNot(err, unknown)
+				kind := err.(interface{ ErrorType() string }).ErrorType() //nolint:forcetypeassert // all of them have one
+				if kind != map[error]string{context.DeadlineExceeded: "timeout", context.Canceled: "canceled"}[end] {
+					b.Errorf("%v is of the type %s", err, kind)
+				}
 			})
 			synctest.Wait() // nobody of this process asks any more
 		}

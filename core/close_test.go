@@ -250,6 +250,7 @@ func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 		b.link.All(lab.RequestLost, lab.OpAcquire, lab.OpRelease)
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable) // its outcome is open
 		b.took(0, time.Second, func() { b.ok(b.locks.Drain(b.Context())) })
+		b.took(0, 2*time.Second, func() { b.ok(b.locks.Close(b.Context())) }) // nor Close, for long
 	})
 }
 

@@ -300,15 +300,17 @@ func TestASetThatLosesANameAfterItsTimeSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		var first driver.Claim
+		losses := 2
 		locks := b.locker(&hooked{Driver: b.store, acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Name == "a" {
 				first = c
-			} else {
+			} else if losses--; losses >= 0 {
 				b.ok(b.store.Release(ctx, first))
 			}
 			return b.store.Acquire(ctx, c)
 		}})
 		b.says(second(locks.AcquireAll(b.Context(), pair, core.WithWait(0), core.WithoutRenewal())), core.ErrUnavailable, "too late to be trusted")
+		b.gets(locks.AcquireAll(b.Context(), pair, core.WithWait(time.Minute), core.WithoutRenewal())) // in a second round
 	})
 }
 

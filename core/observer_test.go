@@ -183,24 +183,27 @@ func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAWaitWhoseBeginWasNotToldIsCounted(t *testing.T) {
+func TestAWaitWhoseBeginOrEndWasNotToldIsCounted(t *testing.T) {
 	t.Parallel()
-	waiting := 0
-	virtual(t, func(b *bench) {
-		b.acquire(b.other(), "name")
-		w := b.call(b.locks)
-		if waiting != 1 {
-			b.Errorf("%d wait by count", waiting)
-		}
-		w.cancel()
-		synctest.Wait()
-		if waiting != 0 {
-			b.Errorf("%d wait by count, and nobody does", waiting)
-		}
-	}, observing(observer{
-		Waiting: func(core.Event) { panic("observer") }, Waited: func(core.Event) { waiting-- },
-		Missed: func(e core.Event) { waiting += e.Waiters },
-	}))
+	waiting, fails := 0, func(core.Event) { panic("observer") }
+	for what, o := range map[string]observer{
+		"begin": {Waiting: fails, Waited: func(core.Event) { waiting-- }},
+		"end":   {Waiting: func(core.Event) { waiting++ }, Waited: fails},
+	} {
+		o.Missed = func(e core.Event) { waiting += e.Waiters }
+		virtual(t, func(b *bench) {
+			b.acquire(b.other(), "name")
+			w := b.call(b.locks)
+			if waiting != 1 {
+				b.Errorf("%s: %d wait by count", what, waiting)
+			}
+			w.cancel()
+			synctest.Wait()
+			if waiting != 0 {
+				b.Errorf("%s: %d wait by count, and nobody does", what, waiting)
+			}
+		}, observing(o))
+	}
 }
 
 // observer has a function for each kind of events. Those that are nil are skipped.

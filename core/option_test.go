@@ -137,7 +137,7 @@ func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 		} {
 			b.says(err, core.ErrInvalid, want)
 		}
-		b.gets(locks.TryAcquire(b.Context(), "name", core.WithLimit(1), core.WithLabel(strings.Repeat("x", 256)))) // which is exclusive
+		b.gets(locks.TryAcquire(b.Context(), "ten--bytes", core.WithLimit(1), core.WithLabel(strings.Repeat("x", 256)))) // which is exclusive
 	})
 }
 

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -31,7 +30,7 @@ func (a *acquisition) why(err error) error {
 	case errors.Is(err, ErrDraining):
 		return a.engine.refusal("acquire", a.name)
 	case a.ctx.Err() != nil:
-		return a.ended()
+		return &endedError{a.ctx.Err(), a.overBudget()}
 	case errors.Is(err, contend.ErrBudget):
 		return a.overBudget()
 	case errors.Is(err, contend.ErrSilent):
@@ -51,24 +50,6 @@ func (a *acquisition) overBudget() error {
 	default:
 		return &unavailableError{"acquire", a.name, errNotAsked}
 	}
-}
-
-// ended is the error for the end of the caller's ctx. The backend's client can see the deadline a
-// moment before the ctx ends; then ended waits for that moment.
-func (a *acquisition) ended() error {
-	if a.ctx.Err() == nil {
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-a.ctx.Done():
-		case <-timer.C:
-		}
-	}
-	over := a.ctx.Err()
-	if over == nil { // there are contexts that do not keep their deadlines
-		over = context.DeadlineExceeded
-	}
-	return &endedError{over, a.overBudget()}
 }
 
 // heldError is the error for a name that has a holder. It says so if that is another call of this
