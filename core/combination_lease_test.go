@@ -429,7 +429,7 @@ func (s *scene) notDone(h *holding) {
 		x := s.grants[p.Token()]
 		for _, m := range s.marks {
 			if h.request.job.kind == deduped && m.name == p.Name() && m.work == h.request.job.work() && m.sure && x != nil &&
-				!m.ended.After(h.request.began) && x.first.Before(m.began.Add(dedupWindow)) {
+				!m.ended.After(h.request.began) && x.last.Before(m.began.Add(dedupWindow)) { // the grant may have been for another's wish at first
 				s.fault("%v is given %q, which was done", h.request, p.Name())
 			}
 		}

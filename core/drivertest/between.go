@@ -108,7 +108,7 @@ func (m *meeting) plots() map[string]plot {
 		"a renewal, a release and a grant":                {acts{m.has}, acts{m.ends, m.comes}, m.renew},
 		"a renewal, another":                              {acts{m.has}, acts{m.comes}, m.renew},
 		"a renewal, itself":                               {acts{m.has}, acts{m.renewsToo}, m.renew},
-		"a longer renewal, its caller leaves":             {acts{m.has, m.longs}, acts{m.leaves}, m.renew},
+		"a longer renewal, its caller leaves":             {acts{m.has, m.longs, m.doubts}, acts{m.leaves}, m.renew},
 		"a longer renewal, a release and a grant":         {acts{m.has, m.longs, m.doubts}, acts{m.ends, m.comes}, m.renew},
 		"a release, a release and a grant":                {acts{m.has, m.doubts}, acts{m.ends, m.comes}, m.release},
 		"a release, another":                              {acts{m.has}, acts{m.comes}, m.release},

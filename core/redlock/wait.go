@@ -141,8 +141,12 @@ func (s *Store) stand(ctx context.Context, c driver.Claim, rank uint64) error {
 func (s *Store) listen(ctx context.Context, stop func(), t *tally, said <-chan vote) bool {
 	over := ctx.Done()
 	var last <-chan time.Time
-	for turns, waiting := 0, len(s.nodes); waiting > 0; {
+	for turns, waiting := 0, len(s.nodes); ; {
 		if _, _, failed := t.counts(); failed > len(s.nodes)-s.quorum {
+			return false
+		}
+		if waiting == 0 {
+			<-ctx.Done() // now, if it has not ended yet: both have one deadline, and two timers
 			return false
 		}
 		select {
@@ -169,8 +173,6 @@ func (s *Store) listen(ctx context.Context, stop func(), t *tally, said <-chan v
 			return false
 		}
 	}
-	<-ctx.Done() // now, if it has not ended yet: both have one deadline, and two timers
-	return false
 }
 
 // hear takes what a node says while it waits, or, last, as it ends. A failure once ctx is over says nothing.

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,6 +140,27 @@ func TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Two say that it is the entry's turn, and then all connections to the others break, the last one as the last of all to answer.
+func TestAWaitThatNoQuorumAnswersEndsWithTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	inMesh(t, 5, func(t *testing.T, m *mesh) {
+		p := m.over(m.wrapped(func(i int, n *node) {
+			n.around = func(ctx context.Context, op lab.Op, call func(context.Context) error) error {
+				if op != lab.OpWait || i < 2 {
+					return call(ctx)
+				}
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				return driver.UnknownOutcome(io.EOF)
+			}
+		}))
+		began := time.Now()
+		isUnknown(t, p.stands(p.claim("waits"), ttl/2))
+		if took := time.Since(began); took != 4*time.Millisecond {
+			t.Errorf("it took %s", took)
+		}
+	})
 }
 
 func acquires(t *testing.T, p *process, c driver.Claim) error {
