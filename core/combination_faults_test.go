@@ -238,7 +238,7 @@ func (e *job) line() string {
 	case e.kind == reader:
 		return e.kind
 	default:
-		return fmt.Sprint(e.local)
+		return fmt.Sprint(e.local && e.way != campaign) // who campaigns never goes local
 	}
 }
 
