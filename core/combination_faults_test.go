@@ -184,7 +184,7 @@ func (s *scene) audit() {
 		case !s.calm(x.process, x.last) && !s.calm(x.process, since.Add(-patience)): // what should have given it back may have been lost
 		case x.inLine && !s.calm(x.process, r.over.Add(-patience)): // and so may what should have left the queue before
 		case x.last.Sub(r.over) > max(s.ttl, r.job.ttl): // a command that is executed so late may outlive its clean-up: docs/decisions/002-late-commands.md
-		case now.Sub(since) > abandoned, now.Sub(since) > cleanedUp && !x.unheard && !r.local:
+		case now.Sub(since) > abandoned, now.Sub(since) > cleanedUp && !x.unheard && !r.local && s.calm(x.process, since.Add(-abandoned)): // as below
 			s.fault("%v: %q is taken by what it has left behind, %v ago", r, x.claim.Name, now.Sub(since))
 		}
 	}
