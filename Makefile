@@ -20,7 +20,7 @@ SEED ?= 1
 FOR ?= 30s
 # How much later than promised a call may come back: on a machine that others use, more.
 SLACK ?=
-SERVICE ?= one plain redlock cluster replicas postgres mysql sqlite etcd etcd3 nats nats3 zookeeper zookeeper3
+SERVICE ?= one redlock cluster replicas postgres mysql sqlite etcd etcd3 nats nats3 zookeeper zookeeper3
 
 # $(call each,command) runs the command in every module, all of them even if one fails.
 each = @rc=0; for m in $(MODULES); do echo "== $$m"; (cd "$$m" && $(1)) || rc=1; done; exit $$rc

@@ -20,7 +20,7 @@ cases='AGrantExcludesOthersUntilItsRelease|RenewalGivesTheFullTTLAgain|OnlyTheOw
 # Bubbles of synctest are left out: Go's source of randomness measures real time, and panics in them. So is miniredis, which has SHA-1.
 fips . ./core/key ./core/telemetry ./core/fence ./httpmw ./httpmw/echomw ./httpmw/echo5mw ./httpmw/sqlstore
 fips . -skip '^TestAnAnswerIsKeptForItsWindow$' ./httpmw/idempotency
-fips . -run "^TestConformance(OnRedis|OnCluster|WithoutScripts)\$/($cases)" ./core/redislock
+fips . -run "^TestConformance(OnRedis|OnCluster)\$/($cases)" ./core/redislock
 fips . -run "^Test(LocksWork(OverTLSWithThoseWhoProveWhoTheyAre|ByAnyProtocolDatabaseAndSocket)|AnAnswerIsTheSameWhetherACommandWasMergedOrNot|GuardRefusesTheLateWrite)\$" ./core/redislock
 fips . -run "^TestConformanceOnFiveRedisServers\$/($cases)" ./core/redlock
 fips core/etcdlock -run "^TestConformance\$/($cases)" .

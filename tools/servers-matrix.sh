@@ -60,7 +60,7 @@ row() {
 	grep -E '^ *--- (PASS|FAIL|SKIP): ' "$out" | sed -E 's/^ *--- ([A-Z]+): ([^ ]+) .*/\1 \2/' >"$results"
 	if [ "${CHAOS:-10s}" != 0 ]; then
 		chaos=green
-		for service in one plain redlock; do
+		for service in one redlock; do
 			(cd core/internal/harness/chaos && HOLDFAST_REDIS_SERVER=$server "$bin/chaos.test" -test.timeout 15m -test.run '^TestChaos$' \
 				-chaos.service "$service" -chaos.for "${CHAOS:-10s}" >>"$out" 2>&1) || red="$red $service"
 		done
@@ -70,13 +70,13 @@ row() {
 	if [ "${failed:-0}" -ne 0 ]; then grep -E '^ *--- FAIL: |^panic: ' "$out" >&2 || true; fi
 	echo "| $(name "$server") | $(count 'TestConformanceOnRedis/[^/]+' "$results") |" \
 		"$(count 'TestConformanceOfAPlainClientWhereSlotsAreChecked/[^/]+' "$results") | $(count 'TestConformanceOnCluster/[^/]+' "$results") |" \
-		"$(count 'TestConformanceBySentinel/[^/]+' "$results") | $(count 'TestConformanceWithoutScripts/[^/]+' "$results") |" \
+		"$(count 'TestConformanceBySentinel/[^/]+' "$results") |" \
 		"$(count 'Test[^/]+' "$results") | $chaos |"
 }
 
 failed=0
-echo "| server | one server | plain client, slots checked | Cluster client, six nodes | Sentinel | without scripts | all tests | chaos |"
-echo "|---|---|---|---|---|---|---|---|"
+echo "| server | one server | plain client, slots checked | Cluster client, six nodes | Sentinel | all tests | chaos |"
+echo "|---|---|---|---|---|---|---|"
 for server in "${all[@]}"; do
 	row "$server"
 done

@@ -19,7 +19,7 @@ type action struct {
 
 func taking(what string, begin func(x *lacker) driver.Claim) action {
 	return action{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
-		g, err := x.driver.Acquire(ctx, c)
+		g, err := x.store.Acquire(ctx, c)
 		if err == nil && c.Exclusive() && g.Fence < 1e15 {
 			x.Errorf("%s: fence %d: not of the server's clock", what, g.Fence)
 		}
@@ -29,13 +29,13 @@ func taking(what string, begin func(x *lacker) driver.Claim) action {
 
 func renewing(what string, begin func(x *lacker) driver.Claim) action {
 	return action{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
-		return errors.Join(x.driver.Renew(ctx, []driver.Claim{c})...)
+		return errors.Join(x.store.Renew(ctx, []driver.Claim{c})...)
 	}}
 }
 
 func freeing(what string, begin func(x *lacker) driver.Claim) action {
 	return action{what: what, begin: begin, frees: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
-		return x.driver.Release(ctx, c)
+		return x.store.Release(ctx, c)
 	}}
 }
 
@@ -43,7 +43,7 @@ func waiting(what string, begin func(x *lacker) driver.Claim) action {
 	return action{what: what, begin: begin, takes: true, do: func(ctx context.Context, x *lacker, c driver.Claim) error {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
 		defer cancel()
-		_, err := x.driver.Wait(ctx, c)
+		_, err := x.store.Wait(ctx, c)
 		return err
 	}}
 }
@@ -65,7 +65,7 @@ func evicting(what string, kind func(*driver.Claim), others int) action {
 	}, do: func(ctx context.Context, x *lacker, c driver.Claim) error { return x.store.Evict(ctx, c.Name, meant) }}
 }
 
-// plainActions are what all Stores do.
+// plainActions are those with nobody beside the claim.
 func plainActions(what string, kind func(*driver.Claim)) []action {
 	return []action{
 		taking(what+": a free name", func(x *lacker) driver.Claim { return x.claim(kind) }),
@@ -73,7 +73,7 @@ func plainActions(what string, kind func(*driver.Claim)) []action {
 		taking(what+": again", func(x *lacker) driver.Claim { return x.has(kind) }),
 		taking(what+": dedup", func(x *lacker) driver.Claim { return x.claim(kind, dedups) }),
 		taking(what+": done", func(x *lacker) driver.Claim {
-			release(x.T, x.driver, with(x.has(kind), dedups))
+			release(x.T, x.store, with(x.has(kind), dedups))
 			return x.claim(kind, dedups)
 		}),
 		renewing(what+": a renewal", func(x *lacker) driver.Claim { return x.has(kind) }),
@@ -99,7 +99,7 @@ func actions() []action {
 			taking(what+": first in line", func(x *lacker) driver.Claim {
 				owner := x.has()
 				c := x.waits(x.claim(kind))
-				release(x.T, x.driver, owner)
+				release(x.T, x.store, owner)
 				return c
 			}),
 			freeing(what+": a release beside a line", func(x *lacker) driver.Claim { c := x.has(kind); x.queue(); return c }),
@@ -112,7 +112,7 @@ func actions() []action {
 	return append(all,
 		taking("with a block of fences", func(x *lacker) driver.Claim { return x.claim(func(c *driver.Claim) { c.Fences = 4 }) }),
 		taking("by a hand-off", func(x *lacker) driver.Claim {
-			release(x.T, x.driver, with(x.has(), kept, handedOff))
+			release(x.T, x.store, with(x.has(), kept, handedOff))
 			return x.claim(handedOff)
 		}),
 		taking("by a hand-off of nothing", func(x *lacker) driver.Claim { x.has(); return x.claim(handedOff) }),

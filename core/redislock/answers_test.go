@@ -1,16 +1,13 @@
 package redislock_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,28 +60,28 @@ var answers = map[string]told{
 	"-CROSSSLOT Keys in request don't hash to the same slot":        {refused: true, why: "the keys of one name are in several slots", again: true, slots: true},
 
 	// What a server does not have.
-	"-NOSCRIPT No matching script. Please use EVAL.":                                {refused: true, why: "redislock.NewTx", again: true},
-	"-ERR unknown command 'evalsha', with args beginning with: '4e6'":               {refused: true, why: "redislock.NewTx"},
-	"-ERR unknown command `EVALSHA`, with args beginning with: `4e6`, ":             {refused: true, why: "redislock.NewTx"},
-	"-ERR unknown command 'evalsha', with args beginning with: 'upstream timeout'":  {refused: true, why: "redislock.NewTx"}, // a name may have any words in it
-	"-ERR Could not find scripting engine 'lua'":                                    {refused: true, why: "redislock.NewTx"},
-	"-ERR This instance has Lua scripting support disabled":                         {refused: true, why: "redislock.NewTx"},
-	"-ERR Command is not available: 'EVALSHA'. See the documentation":               {refused: true, why: "redislock.NewTx"},
-	"-unsupported command 'evalsha'":                                                {refused: true, why: "redislock.NewTx"},
-	"-ERR This Redis command is not allowed from script script: 4e6, on user":       {refused: true, why: "redislock.NewTx"},
-	"-ERR This Valkey command is not allowed from script script: 4e6, on user":      {refused: true, why: "redislock.NewTx"},
-	"-ERR Unknown Redis command called from script script: 4e6, on @user_script:7.": {refused: true, why: "redislock.NewTx"},
-	"-ERR Unknown command called from script script: 4e6, on @user_script:7.":       {refused: true, why: "redislock.NewTx"},
+	"-NOSCRIPT No matching script. Please use EVAL.":                                {refused: true, why: "lists what locking needs", again: true},
+	"-ERR unknown command 'evalsha', with args beginning with: '4e6'":               {refused: true, why: "lists what locking needs"},
+	"-ERR unknown command `EVALSHA`, with args beginning with: `4e6`, ":             {refused: true, why: "lists what locking needs"},
+	"-ERR unknown command 'evalsha', with args beginning with: 'upstream timeout'":  {refused: true, why: "lists what locking needs"}, // a name may have any words in it
+	"-ERR Could not find scripting engine 'lua'":                                    {refused: true, why: "the server runs no scripts"},
+	"-ERR This instance has Lua scripting support disabled":                         {refused: true, why: "the server runs no scripts"},
+	"-ERR Command is not available: 'EVALSHA'. See the documentation":               {refused: true, why: "lists what locking needs"},
+	"-unsupported command 'evalsha'":                                                {refused: true, why: "lists what locking needs"},
+	"-ERR This Redis command is not allowed from script script: 4e6, on user":       {refused: true, why: "lists what locking needs"},
+	"-ERR This Valkey command is not allowed from script script: 4e6, on user":      {refused: true, why: "lists what locking needs"},
+	"-ERR Unknown Redis command called from script script: 4e6, on @user_script:7.": {refused: true, why: "lists what locking needs"},
+	"-ERR Unknown command called from script script: 4e6, on @user_script:7.":       {refused: true, why: "lists what locking needs"},
 
 	// Errors of commands in scripts, before Redis 7.
 	"-ERR Error running script (call to f_a7): @user_script:8: @user_script: 8: -OOM command not ":                   {why: "the server's memory is full"},
 	"-@user_script: 25: -OOM command not allowed when used memory > 'maxmemory'.":                                    {why: "the server's memory is full"},
-	"-ERR Error running script (call to f_a7): @user_script:8: @user_script: 8: Unknown Redis command called from s": {refused: true, why: "redislock.NewTx"},
+	"-ERR Error running script (call to f_a7): @user_script:8: @user_script: 8: Unknown Redis command called from s": {refused: true, why: "lists what locking needs"},
 
 	// Servers that check slots, and what only looks like their words: a name may have any words in it.
 	"-ERR eval/evalsha command keys must be in same slot":                                      {again: true, slots: true},
 	"-ERR 'EVALSHA' command keys must in same slot":                                            {again: true, slots: true},
-	"-ERR unknown command 'evalsha', with args beginning with: 'ERR x keys must in same slot'": {refused: true, why: "redislock.NewTx"},
+	"-ERR unknown command 'evalsha', with args beginning with: 'ERR x keys must in same slot'": {refused: true, why: "lists what locking needs"},
 
 	// Permissions, in the words of Redis 6.2, 7.0 and 7.2, of users with names that are words of theirs.
 	"-NOPERM this user has no permissions":                                                                   {refused: true, why: "a command that locking needs"},
@@ -125,7 +122,7 @@ var answers = map[string]told{
 // of that is an answer to who has the name.
 func TestACommandIsSentOnceAndItsAnswerIsToldForWhatItIs(t *testing.T) {
 	t.Parallel()
-	sends := []string{"evalsha", "eval", "multi"} // EXEC may come when the call has ended: the client reads an answer before its own
+	sends := []string{"evalsha", "eval"}
 	for answer, want := range answers {
 		t.Run(strings.Trim(oneLine(answer), "-"), func(t *testing.T) {
 			t.Parallel()
@@ -137,16 +134,15 @@ func TestACommandIsSentOnceAndItsAnswerIsToldForWhatItIs(t *testing.T) {
 			}
 			calls := 0
 			for kind, store := range s.storesOf(t, patient, redislock.WithoutServerCheck()) {
-				tx := kind == "transactions"
-				if want.plain && (tx || strings.Contains(kind, "cluster")) || tx && (want.again || want.why == "redislock.NewTx" || answer == silence) {
+				if want.plain && strings.Contains(kind, "cluster") {
 					continue
 				}
 				for what, call := range map[string]func(ctx context.Context, c driver.Claim) []error{
 					"acquire": func(ctx context.Context, c driver.Claim) []error { return []error{acquireWith(ctx, store, c)} },
 					"renew":   func(ctx context.Context, c driver.Claim) []error { return store.Renew(ctx, []driver.Claim{c, c}) },
 				} {
-					if what == "renew" && (want.plain || tx && answer == hangUp) {
-						continue // two transactions, on connections of their own
+					if what == "renew" && want.plain {
+						continue
 					}
 					s.says(lenient(func(words []string) string {
 						switch {
@@ -163,7 +159,7 @@ func TestACommandIsSentOnceAndItsAnswerIsToldForWhatItIs(t *testing.T) {
 					c.Name = fmt.Sprintf("name-%d-", calls)
 					sent := func() (n int) { // what another call has sent may be read later
 						for _, r := range s.requests(sends...) {
-							if tx || strings.Contains(oneLine(strings.Join(r.words, " ")), c.Name) {
+							if strings.Contains(oneLine(strings.Join(r.words, " ")), c.Name) {
 								n++
 							}
 						}
@@ -224,13 +220,14 @@ func TestWhatTheClientCannotSendWasNotSent(t *testing.T) {
 			if c.then != nil {
 				c.then(t, rdb)
 			}
-			for _, opts := range [][]redislock.Option{nil, {redislock.WithSlots()}} {
-				store := redislock.New(rdb, append(opts, redislock.WithoutServerCheck())...)
+			store := redislock.New(rdb, redislock.WithoutServerCheck())
+			for range 2 {
 				for _, err := range append(store.Renew(t.Context(), []driver.Claim{theClaim(), theClaim()}), acquireWith(t.Context(), store, theClaim())) {
 					if m := driver.Explain(err); m.Kind != driver.NotDone || m.Nobody != c.nobody || !strings.Contains(driver.Reason(err), c.why) {
 						t.Errorf("%v: %+v: %q", err, m, driver.Reason(err))
 					}
 				}
+				redislock.BySlots(store)
 			}
 			if n := len(s.requests("evalsha")); n > 0 {
 				t.Errorf("%d arrived", n)
@@ -289,64 +286,6 @@ func TestAClaimThatIsSentBackAndForthWasNotExecuted(t *testing.T) {
 	}
 }
 
-// A transaction whose connection breaks ends with an error. It is not sent again on a new connection, on which nothing is
-// watched, and where it would overwrite the lock of whoever was granted the name meanwhile.
-func TestATransactionNeverRunsWithoutItsWatch(t *testing.T) {
-	t.Parallel()
-	for _, breaks := range []string{"watch", "get", "write", "multi", "set", "exec"} {
-		for _, kind := range []string{"plain", "a Cluster's master"} {
-			t.Run(breaks+" "+kind, func(t *testing.T) {
-				t.Parallel()
-				replies := map[string]string{
-					"get": "$-1\r\n", "pttl": ":-2\r\n", "time": "*2\r\n" + bulk("1763751600") + bulk("0"), "set": "+QUEUED\r\n", "exec": "*2\r\n+OK\r\n+OK\r\n",
-				}
-				s := serve(t, func(words []string) string {
-					if words[0] == breaks {
-						return hangUp
-					}
-					return cmp.Or(replies[words[0]], "+OK\r\n")
-				})
-				var torn sync.Once // as the first transaction of all is written
-				o := hasty(s.addr)
-				o.Dialer = editing(func(b []byte) (_ []byte, err error) {
-					if breaks == "write" && strings.Contains(string(b), "multi") {
-						torn.Do(func() { err = io.EOF }) // with what a client repeats for
-					}
-					return b, err
-				})
-				var rdb redis.UniversalClient = dial(t, o)
-				if kind != "plain" {
-					cluster := s.cluster(t)
-					cluster.Options().Dialer = o.Dialer
-					rdb = cluster
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				err := acquireWith(ctx, redislock.NewTx(rdb, redislock.WithoutServerCheck()), theClaim())
-				if _, answered := errors.AsType[redis.Error](err); err == nil || answered {
-					t.Errorf("%v", err)
-				}
-				watched := make(map[int]bool)
-				for _, w := range s.requests("watch") {
-					watched[w.conn] = true
-				}
-				for _, multi := range s.requests("multi") {
-					if !watched[multi.conn] {
-						t.Error("MULTI on a connection without WATCH")
-					}
-				}
-				want := 1
-				if breaks == "watch" || breaks == "get" || breaks == "write" {
-					want = 0
-				}
-				if n := len(s.requests("multi")); n != want {
-					t.Errorf("%d transactions, not %d", n, want)
-				}
-			})
-		}
-	}
-}
-
 // listener is a hook that counts the commands that it sees.
 type listener struct{ seen *atomic.Int64 }
 
@@ -370,7 +309,7 @@ func TestTheClientsHooksSeeNoCommandAndItsOptionsStay(t *testing.T) {
 	var seen atomic.Int64
 	rdb.AddHook(listener{&seen})
 	stores := []driver.Driver{
-		redislock.New(rdb), redislock.New(rdb, redislock.WithSlots()), redislock.New(rdb, redislock.WithReplicas(1, time.Millisecond)), redislock.NewTx(rdb),
+		redislock.New(rdb), redislock.BySlots(redislock.New(rdb)), redislock.New(rdb, redislock.WithReplicas(1, time.Millisecond)),
 	}
 	rdb.AddHook(listener{&seen})
 	for _, store := range stores {
@@ -381,8 +320,8 @@ func TestTheClientsHooksSeeNoCommandAndItsOptionsStay(t *testing.T) {
 	if n := seen.Load(); n != 0 {
 		t.Errorf("hooks of the client have seen %d commands", n)
 	}
-	for _, r := range s.requests("evalsha", "multi") {
-		if r.conn > 1 { // renewals of transactions go two at a time
+	for _, r := range s.requests("evalsha") {
+		if r.conn > 1 {
 			t.Errorf("a connection besides those of the client: %v", r)
 		}
 	}

@@ -126,24 +126,6 @@ func TestWhileASlotMovesNothingIsLostOrToldWrong(t *testing.T) {
 				}
 			}
 		},
-		"without scripts it is said": func(t *testing.T, _ *redis.ClusterClient, prefix string) {
-			s, c1 := redislock.NewTx(dialCluster(t, c, true), redislock.WithPrefix(prefix)), claim("name", "x")
-			grant(t, s, c1)
-			end := moving(t, c, allKeys, prefix+"name")
-			for what, do := range map[string]func(ctx context.Context) error{
-				"a renewal": func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{c1})[0] },
-				"a release": func(ctx context.Context) error { return s.Release(ctx, c1) },
-			} {
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-				defer cancel()
-				if err := do(ctx); !errors.Is(err, driver.ErrNotSent) || !strings.Contains(fmt.Sprint(err), "moving to another node: ASK ") {
-					t.Errorf("%s: %v", what, err)
-				}
-			}
-			end()
-			ok(t, renew(t, s, c1))
-			release(t, s, c1)
-		},
 	} {
 		t.Run(what, func(t *testing.T) { // one after the other: they move slots of one cluster
 			does(t, clusterAsLocks(t, c, nil), "holdfast:"+strings.ReplaceAll(what, " ", "-")+":")
@@ -296,7 +278,7 @@ func slotted(t *testing.T) *servers.Server {
 }
 
 // Many callers, whose commands travel together, and a crowd of renewals. A Store that has not acquired anything learns
-// from its renewals. With the option, it is known from the beginning.
+// from its renewals.
 func TestAPlainClientFindsOutThatSlotsAreChecked(t *testing.T) {
 	t.Parallel()
 	server := slotted(t)
@@ -307,12 +289,15 @@ func TestAPlainClientFindsOutThatSlotsAreChecked(t *testing.T) {
 		return b, nil
 	})})
 	const n = 300
-	for what, opts := range map[string][]redislock.Option{"finds out": nil, "knows": {redislock.WithSlots()}} {
-		s := store(t, rdb, opts...)
+	for _, knows := range []bool{false, true} {
+		s := store(t, rdb)
+		if knows {
+			redislock.BySlots(s)
+		}
 		claims := make([]driver.Claim, n)
 		for i := range claims {
-			claims[i] = claim(fmt.Sprint(what, i), "mine")
-			if opts == nil {
+			claims[i] = claim(fmt.Sprint(knows, i), "mine")
+			if !knows {
 				claims[i] = with(claims[i], []func(*driver.Claim){alone, reader, permit}[i%3])
 			}
 		}
@@ -320,7 +305,7 @@ func TestAPlainClientFindsOutThatSlotsAreChecked(t *testing.T) {
 			t.Helper()
 			before := writes.Load()
 			do()
-			if sent := writes.Load() - before; sent > n/4 && opts != nil {
+			if sent := writes.Load() - before; sent > n/4 && knows {
 				t.Errorf("%s: %d round trips for %d commands", did, sent, n)
 			}
 		}
@@ -333,7 +318,7 @@ func TestAPlainClientFindsOutThatSlotsAreChecked(t *testing.T) {
 	}
 }
 
-// Plain clients, with the option and without, and Cluster clients use one deployment.
+// Plain clients, who know that slots are checked and who do not, and Cluster clients use one deployment.
 func TestFencesGrowAcrossAllKindsOfClients(t *testing.T) {
 	t.Parallel()
 	server := slotted(t)
@@ -347,7 +332,7 @@ func TestFencesGrowAcrossAllKindsOfClients(t *testing.T) {
 	last := make(map[string]uint64)
 	for range 3 {
 		for what, s := range map[string]driver.Driver{
-			"plain": redislock.New(plain), "with the option": redislock.New(plain, redislock.WithSlots()), "cluster": redislock.New(cluster),
+			"plain": redislock.New(plain), "plain, and knows": redislock.BySlots(redislock.New(plain)), "cluster": redislock.New(cluster),
 		} {
 			for _, name := range names {
 				c := claim(name, "x")

@@ -25,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // AcquireRanked is Acquire for a node of package redlock.
 func (s *Store) AcquireRanked(ctx context.Context, c ranked.Claim) (driver.Grant, error) {
-	heard, err := s.inquire(ctx, c.Name, true)
+	heard, err := s.inquire(ctx, c.Name)
 	if err != nil {
 		return driver.Grant{}, err
 	}

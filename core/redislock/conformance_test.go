@@ -28,7 +28,7 @@ func TestConformanceOnMiniredis(t *testing.T) {
 	drivertest.RunInBubble(t, func(t testing.TB) drivertest.Config {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
-		s := site{driver: scripts, client: func(through dialer) redis.UniversalClient {
+		s := site{client: func(through dialer) redis.UniversalClient {
 			if through == nil {
 				through = func(context.Context, string, string) (net.Conn, error) { return buffered(m.Dial()) }
 			}
@@ -59,14 +59,6 @@ func TestConformanceWithTheLeastPermissionsAndReplicas(t *testing.T) {
 	s := atRedis(t, server, forClaims, withLooks, withWait)
 	s.opts = []redislock.Option{redislock.WithReplicas(1, time.Second)}
 	s.each(t, nil)
-}
-
-func TestConformanceWithoutScripts(t *testing.T) {
-	t.Parallel()
-	atRedis(t, servers.Redis(t), noScripts, withTxLooks).each(t, func(t testing.TB) (site, func(), func()) {
-		own := servers.Redis(t, append(knowing(noScripts, withTxLooks), "--appendonly", "yes", "--appendfsync", "always")...) // this one remembers
-		return atRedis(t, own, noScripts, withTxLooks), own.Kill, own.Restart
-	})
 }
 
 func TestConformanceOfAPlainClientWhereSlotsAreChecked(t *testing.T) {
@@ -113,10 +105,9 @@ func TestConformanceOverUnevenConnections(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
 	for what, at := range map[string]func(t testing.TB) site{
-		"Redis":           func(t testing.TB) site { return atRedis(t, servers.Redis(t), forClaims, withLooks) },
-		"without scripts": func(t testing.TB) site { return atRedis(t, servers.Redis(t), noScripts, withTxLooks) },
-		"Cluster":         func(t testing.TB) site { return inCluster(t, servers.Cluster(t)) },
-		"Sentinel":        func(t testing.TB) site { return bySentinel(t, servers.Sentinel(t, "secret")) },
+		"Redis":    func(t testing.TB) site { return atRedis(t, servers.Redis(t), forClaims, withLooks) },
+		"Cluster":  func(t testing.TB) site { return inCluster(t, servers.Cluster(t)) },
+		"Sentinel": func(t testing.TB) site { return bySentinel(t, servers.Sentinel(t, "secret")) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -135,28 +126,16 @@ type site struct {
 	nodes  []*servers.Server                          // before which a case may put proxies
 	admin  redis.UniversalClient                      // sees and does what other software does
 	client func(through dialer) redis.UniversalClient // straight if that is nil
-	driver func(redis.UniversalClient, ...redislock.Option) driver.Driver
 	opts   []redislock.Option
 	silent bool // nobody else hears what waiters are told, if they are
 	names  int  // used once each; 100 where each takes long: Go interprets the scripts, or the network is slow
 }
 
-func scripts(rdb redis.UniversalClient, opts ...redislock.Option) driver.Driver {
-	return redislock.New(rdb, opts...)
-}
-
-func transactions(rdb redis.UniversalClient, opts ...redislock.Option) driver.Driver {
-	return redislock.NewTx(rdb, opts...)
-}
-
-// atRedis is a server, used with some permissions: with those of transactions, by them.
+// atRedis is a server, used with some permissions.
 func atRedis(t testing.TB, server *servers.Server, permissions ...[]any) site {
 	t.Helper()
 	allow(t, server.Addr(), permissions...)
-	s := site{nodes: []*servers.Server{server}, admin: dial(t, &redis.Options{Addr: server.Addr()}), driver: scripts}
-	if slices.Equal(permissions[0], noScripts) {
-		s.driver, s.silent = transactions, true
-	}
+	s := site{nodes: []*servers.Server{server}, admin: dial(t, &redis.Options{Addr: server.Addr()})}
 	s.client = func(through dialer) redis.UniversalClient { return dial(t, asLocks(server.Addr(), through)) }
 	return s
 }
@@ -171,7 +150,7 @@ func inCluster(t testing.TB, c *servers.RedisCluster) site {
 	for _, n := range c.Nodes { // permissions are not replicated
 		allow(t, n.Addr(), forClaims, withLooks, withSlots)
 	}
-	return site{nodes: c.Nodes, admin: dialCluster(t, c, true), driver: scripts, silent: true, client: func(through dialer) redis.UniversalClient {
+	return site{nodes: c.Nodes, admin: dialCluster(t, c, true), silent: true, client: func(through dialer) redis.UniversalClient {
 		return clusterAsLocks(t, c, through)
 	}}
 }
@@ -187,7 +166,7 @@ func clusterAsLocks(t testing.TB, c *servers.RedisCluster, through dialer) *redi
 func bySentinel(t testing.TB, s *servers.RedisSentinel) site {
 	t.Helper()
 	return site{
-		nodes: s.Nodes, admin: dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}), driver: scripts,
+		nodes: s.Nodes, admin: dial(t, &redis.Options{Addr: s.Nodes[0].Addr(), Password: "secret"}),
 		client: func(through dialer) redis.UniversalClient { return dialSentinel(t, s, "secret", through) },
 	}
 }
@@ -219,7 +198,7 @@ func (s site) run(t *testing.T, open func(t testing.TB, prefix string) drivertes
 }
 
 func (s site) backend(through dialer, prefix string) driver.Driver {
-	return s.driver(s.client(through), append(slices.Clone(s.opts), redislock.WithPrefix(prefix))...)
+	return redislock.New(s.client(through), append(slices.Clone(s.opts), redislock.WithPrefix(prefix))...)
 }
 
 // process makes processes that reach each node through a proxy.

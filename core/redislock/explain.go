@@ -19,11 +19,11 @@ type reason struct {
 }
 
 const (
-	noCommand = "the server forbids or does not know a command that locking needs; without scripts, use redislock.NewTx"
-	noLua     = "the server has no Lua for scripts; without scripts, use redislock.NewTx"
+	noCommand    = "the server forbids or does not know a command" + needed
+	noLua        = "the server runs no scripts (Lua), without which nothing can be locked there"
+	notInScripts = "a script calls a command that the server forbids or does not know" + needed
 
-	notInScripts = "a script calls a command that the server forbids or does not know; without scripts, use redislock.NewTx"
-	noExec       = "a transaction was left open on the client's connection: the server forbids or does not know EXEC, which redislock.NewTx needs"
+	needed = "; docs/backends/redis.md lists what locking needs"
 )
 
 // reasons are constant texts, since core logs them: see driver.Because.
@@ -34,9 +34,9 @@ var reasons = []reason{
 	{"Client sent AUTH, but no password is set", "the client sends a password, and the server has none: is it the right server?", true},
 	{"Unknown Redis command", notInScripts, true},
 	{"Unknown command called from script", notInScripts, true}, // Valkey
-	{"This Redis command is not allowed from script", "the server forbids a command in scripts; without scripts, use redislock.NewTx", true},
-	{"This Valkey command is not allowed from script", "the server forbids a command in scripts; without scripts, use redislock.NewTx", true},
-	{"NOSCRIPT", "NOSCRIPT: the server forgets scripts while it runs them; without scripts, use redislock.NewTx", true},
+	{"This Redis command is not allowed from script", notInScripts, true},
+	{"This Valkey command is not allowed from script", notInScripts, true},
+	{"NOSCRIPT", "NOSCRIPT: the server forgets scripts while it runs them" + needed, true},
 	{"unknown command", noCommand, true},
 	{"unsupported command", noCommand, true},                          // Envoy
 	{"Command is not available", noCommand, true},                     // Upstash
@@ -57,9 +57,6 @@ var reasons = []reason{
 	{"Script attempted to access a non local key", "the name's slot is moving to another node of the Cluster", false},
 	{"Attempted to access a non local key", "the name's slot is moving to another node of the Cluster", false}, // Valkey 9
 	{"max number of clients reached", "the server has as many clients as it takes (maxclients)", false},
-	{"WATCH inside MULTI", noExec, true},
-	{"Command not allowed inside a transaction", noExec, true},         // Valkey 8.1
-	{"Command 'watch' not allowed inside a transaction", noExec, true}, // Valkey 9
 	{"WRONGTYPE", "WRONGTYPE: a key of the lock has another type, so another program uses the same prefix", false},
 }
 
@@ -117,7 +114,7 @@ var (
 
 // sent are the commands that locking needs.
 var sent = strings.Fields("evalsha eval get mget set del pexpire pttl time exists zadd zrange zrem zscore zcount zrangebyscore" +
-	" zremrangebyrank hset hget hdel publish spublish subscribe ssubscribe scan wait watch unwatch multi exec hello ping" +
+	" zremrangebyrank hset hget hdel publish spublish subscribe ssubscribe scan wait hello ping" +
 	" cluster cluster|slots command")
 
 // pooled explains the errors of the client's pool.
@@ -133,9 +130,9 @@ func pooled(err error) error {
 }
 
 // location is where the server is, as far as the client knows.
-func (b *base) location() string {
+func (s *Store) location() string {
 	const most = 3
-	switch rdb := b.rdb.(type) {
+	switch rdb := s.rdb.(type) {
 	case *redis.Client:
 		if addr := rdb.Options().Addr; addr != "FailoverClient" {
 			return addr

@@ -51,68 +51,75 @@ const infoTries = 3
 // or an Active-Active database, all clients must use the same server, and a failover can lose grants.
 //
 // The check needs the permission for INFO. Without it, nothing is checked, and nothing else changes.
-func WithoutServerCheck() Option { return optionFunc(func(b *base) { b.inquiry.over.Store(true) }) }
+func WithoutServerCheck() Option { return optionFunc(func(s *Store) { s.inquiry.over.Store(true) }) }
 
 // inquire returns an error if claims must not be made at this server. What else it has heard is for settle.
-func (b *base) inquire(ctx context.Context, name string, scripts bool) (infoAnswer, error) {
-	if b.inquiry.over.Load() {
+func (s *Store) inquire(ctx context.Context, name string) (infoAnswer, error) {
+	if s.inquiry.over.Load() {
 		return infoFit, nil
 	}
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return infoFit, err
 	}
 	select {
-	case b.inquiry.turn <- struct{}{}:
-		defer func() { <-b.inquiry.turn }()
+	case s.inquiry.turn <- struct{}{}:
+		defer func() { <-s.inquiry.turn }()
 	case <-ctx.Done():
 		return infoFit, driver.NotSent(ctx.Err())
 	}
-	if b.inquiry.over.Load() || b.inquiry.silent.Load() >= infoTries {
+	if s.inquiry.over.Load() || s.inquiry.silent.Load() >= infoTries {
 		return infoFit, nil
 	}
-	text, err := b.info(ctx, name)
+	text, err := s.info(ctx, name)
 	if err != nil { // the claim's own error says more
 		if _, answered := errors.AsType[redis.Error](err); answered && !driver.Explain(classify(err)).Nobody {
 			return infoRefused, nil
 		}
-		b.inquiry.silent.Add(1)
+		s.inquiry.silent.Add(1)
 		return infoSilent, nil
 	}
-	if why := unfit(text, scripts); why != "" {
+	if why := unfit(text); why != "" {
 		return infoFit, driver.NotSent(driver.Refused(driver.Because(errUnfit, why)))
 	}
-	b.inquiry.over.Store(true)
+	s.inquiry.over.Store(true)
 	return infoFit, nil
+}
+
+// decision says whether an error is an answer about the lock, not a failure to get one.
+func decision(err error) bool {
+	_, held := errors.AsType[*driver.Held](err)
+	_, done := errors.AsType[*driver.Duplicate](err)
+	return held || done
 }
 
 var errUnfit = errors.New("redislock: locks must not be kept on this server")
 
 // settle takes the result of the claim. It ends the inquiry if the server decides claims, though it has refused INFO or
 // does not answer it. A claim that was not decided says nothing about INFO: the server cannot be reached.
-func (b *base) settle(heard infoAnswer, err error) {
+func (s *Store) settle(heard infoAnswer, err error) {
 	if heard == infoFit {
 		return
 	}
 	decided := err == nil || decision(err)
 	switch {
-	case decided && (heard == infoRefused || b.inquiry.silent.Load() >= infoTries):
-		b.inquiry.over.Store(true)
+	case decided && (heard == infoRefused || s.inquiry.silent.Load() >= infoTries):
+		s.inquiry.over.Store(true)
 	case !decided && heard == infoSilent:
-		b.inquiry.silent.Add(-1)
+		s.inquiry.silent.Add(-1)
 	}
 }
 
 // info asks the server that has the name.
-func (b *base) info(ctx context.Context, name string) (string, error) {
+func (s *Store) info(ctx context.Context, name string) (string, error) {
 	bound := infoBound
 	if deadline, ok := ctx.Deadline(); ok {
 		bound = min(bound, time.Until(deadline)/2)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	rdb := b.rdb
+	rdb := s.rdb
 	if cluster, ok := rdb.(*redis.ClusterClient); ok {
-		master, err := cluster.MasterForKey(ctx, b.lockKey(name))
+		master, err := cluster.MasterForKey(ctx, s.lockKey(name))
 		if err != nil {
 			return "", err
 		}
@@ -124,7 +131,7 @@ func (b *base) info(ctx context.Context, name string) (string, error) {
 }
 
 // unfit says why locks must not be kept on a server that says this of itself, or "".
-func unfit(info string, scripts bool) string {
+func unfit(info string) string {
 	const allTheSame = " (redislock.WithoutServerCheck uses it all the same)"
 	says := make(map[string]string)
 	for line := range strings.Lines(info) {
@@ -142,8 +149,8 @@ func unfit(info string, scripts bool) string {
 		return "the server is part of an Active-Active database: each region accepts writes, so a name gets two owners; use a database that has one" + allTheSame
 	case says["role"] == "slave" && says["slave_read_only"] == "0":
 		return "the server is a replica that accepts writes, of which its master knows nothing; send commands to the master" + allTheSame
-	case scripts && says["garnet_version"] != "":
-		return "Garnet runs scripts at the same time, unless it was started with --lua-transaction-mode; use redislock.NewTx" + allTheSame
+	case says["garnet_version"] != "":
+		return "Garnet runs scripts at the same time, unless it was started with --lua-transaction-mode" + allTheSame
 	case policy != "" && policy != "noeviction" && says["maxmemory"] != "0", says["cache_mode"] == "cache":
 		return "the server evicts keys when its memory is full, and locks with them; set maxmemory-policy to noeviction" + allTheSame
 	default:

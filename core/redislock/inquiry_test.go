@@ -54,21 +54,18 @@ func TestAServerThatSaysThatItIsUnfitIsRefusedAtTheFirstClaim(t *testing.T) {
 		"all keys evicted":   {infoEvicts, "maxmemory-policy to noeviction"},
 		"locks evicted":      {"# Memory\r\nmaxmemory:104857600\r\nmaxmemory_policy:volatile-ttl\r\n", "maxmemory-policy to noeviction"},
 		"Dragonfly, a cache": {"# Server\r\ndragonfly_version:df-v1.40.1\r\n\r\n# Memory\r\nmaxmemory:104857600\r\ncache_mode:cache\r\n", "maxmemory-policy to noeviction"},
-		"Garnet":             {"# Server\r\ngarnet_version:1.0.84\r\nredis_version:7.4.3\r\n", "redislock.NewTx"},
+		"Garnet":             {"# Server\r\ngarnet_version:1.0.84\r\nredis_version:7.4.3\r\n", "--lua-transaction-mode"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := asking(t, c.info)
 			for kind, store := range s.stores(t) {
-				if kind == "transactions" && what == "Garnet" {
-					continue // they do not need scripts
-				}
 				err := acquireWith(t.Context(), store, theClaim())
 				if !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotSent) || !strings.Contains(driver.Reason(err), c.says) || !strings.Contains(driver.Reason(err), "WithoutServerCheck") {
 					t.Errorf("%s: %v, since %q", kind, err, driver.Reason(err))
 				}
 			}
-			if n := len(s.requests("evalsha", "eval", "watch")); n > 0 && what != "Garnet" {
+			if n := len(s.requests("evalsha", "eval")); n > 0 {
 				t.Errorf("%d claims were sent", n)
 			}
 			ok(t, acquireWith(t.Context(), redislock.New(dial(t, hasty(s.addr)), redislock.WithoutServerCheck()), theClaim()))

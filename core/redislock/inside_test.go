@@ -279,7 +279,8 @@ func TestSlotsAreThoseOfTheClusterSpecification(t *testing.T) {
 func TestTheFenceCounterIsInTheSlotOfTheName(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"holdfast:", ""} {
-		l, bySlot := newLayout(nil, &base{prefix: prefix}), newLayout(nil, &base{prefix: prefix, slots: true})
+		l, bySlot := newLayout(nil, prefix), newLayout(nil, prefix)
+		bySlot.slots.Store(true)
 		single := map[string]int{"holdfast:": slot("holdfast:"), "": slot("{}:v1:fence")}[prefix] // empty braces are none
 		at := make(map[string]bool)
 		for i := range 200_000 {
@@ -301,6 +302,12 @@ func TestTheFenceCounterIsInTheSlotOfTheName(t *testing.T) {
 			t.Errorf("counters of the slot: %v", at)
 		}
 	}
+}
+
+// BySlots has a Store know that its server checks slots, as the first refusal would.
+func BySlots(s *Store) *Store {
+	s.layout.slots.Store(true)
+	return s
 }
 
 // Commands wait for a round trip while another one finds out that slots are checked. In one command, those made before

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
@@ -32,7 +34,17 @@ func (s *Store) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, er
 // Besides the permissions for locking, it needs one more: scan. docs/backends/redis.md has the permissions
 // of a user that only inspects, and can do no harm.
 func (s *Store) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	return s.leases(ctx, prefix, s.look)
+	pattern := globs.Replace(s.lockKey(prefix)) + "*"
+	return walk(ctx, s, pattern, func(ctx context.Context, keys []string) ([]inspect.LeaseInfo, error) {
+		var names []string
+		for _, key := range keys {
+			if name := strings.TrimPrefix(key, s.prefix); !strings.ContainsAny(name, "{}") { // else it is no lock
+				names = append(names, name)
+			}
+		}
+		infos, err := s.look(ctx, names)
+		return slices.DeleteFunc(infos, func(info inspect.LeaseInfo) bool { return !info.Held }), err
+	})
 }
 
 // look asks for all names in one round trip.

@@ -12,16 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/redislock"
 )
-
-// inspector is a backend that shows what it has.
-type inspector interface {
-	driver.Driver
-	inspect.Inspector
-}
 
 func TestInspectTellsWhichOfALineAreDead(t *testing.T) {
 	t.Parallel()
@@ -38,63 +31,58 @@ func TestInspectTellsWhichOfALineAreDead(t *testing.T) {
 	}
 }
 
-// Also without scripts, and where keys of others have no prefix to tell them by.
+// Also where keys of others have no prefix to tell them by.
 func TestLeasesAreListedByPrefixAndNothingElseIs(t *testing.T) {
 	t.Parallel()
 	const many = 150 // more than a page
-	for what, open := range map[string]func(redis.UniversalClient, ...redislock.Option) inspector{
-		"scripts":      func(rdb redis.UniversalClient, o ...redislock.Option) inspector { return redislock.New(rdb, o...) },
-		"transactions": func(rdb redis.UniversalClient, o ...redislock.Option) inspector { return redislock.NewTx(rdb, o...) },
-	} {
-		for _, prefix := range []string{"holdfast:", ""} {
-			t.Run(what+" with "+prefix, func(t *testing.T) {
-				t.Parallel()
-				p, _ := own(t)
-				p.prefix = prefix
-				s := open(dial(t, &redis.Options{Addr: p.addr}), redislock.WithPrefix(prefix))
-				for _, name := range []string{"order:1", "order:2", "order:10", "report", "od[a-z]er", `back\slash`, "st*r"} {
-					grant(t, s, claim(name, name, labelled))
+	for _, prefix := range []string{"holdfast:", ""} {
+		t.Run("with "+prefix, func(t *testing.T) {
+			t.Parallel()
+			p, _ := own(t)
+			p.prefix = prefix
+			s := store(t, dial(t, &redis.Options{Addr: p.addr}), redislock.WithPrefix(prefix))
+			for _, name := range []string{"order:1", "order:2", "order:10", "report", "od[a-z]er", `back\slash`, "st*r"} {
+				grant(t, s, claim(name, name, labelled))
+			}
+			for i := range many {
+				grant(t, s, claim(fmt.Sprint("many:", i), "x"))
+			}
+			done := claim("done", "done", dedups)
+			grant(t, s, done)
+			release(t, s, done) // leaves a marker
+			for name, value := range map[string]string{"order:foreign": "bm90IGhvbGRmYXN0J3M=", "order:foreign-2": strings.Repeat("t", 40)} {
+				p.do(t, "set", p.key(name), value, "ex", 60)
+			}
+			p.do(t, "hset", p.key("order:hash"), "a", "b")
+			if prefix != "" {
+				p.do(t, "set", "other:"+p.key("order:3"), "x", "ex", 60)
+			}
+			orders := []string{"order:1", "order:10", "order:2", "order:foreign", "order:foreign-2", "order:hash"}
+			for asked, want := range map[string][]string{
+				"order:": orders, "order:1": {"order:1", "order:10"}, "od[a-z]er": {"od[a-z]er"}, "o?": nil, "*": nil, `back\slash`: {`back\slash`},
+			} {
+				infos := list(t, s, asked)
+				if names := slices.Sorted(maps.Keys(infos)); !slices.Equal(names, want) {
+					t.Errorf("with %q: %q, not %q", asked, names, want)
 				}
-				for i := range many {
-					grant(t, s, claim(fmt.Sprint("many:", i), "x"))
-				}
-				done := claim("done", "done", dedups)
-				grant(t, s, done)
-				release(t, s, done) // leaves a marker
-				for name, value := range map[string]string{"order:foreign": "bm90IGhvbGRmYXN0J3M=", "order:foreign-2": strings.Repeat("t", 40)} {
-					p.do(t, "set", p.key(name), value, "ex", 60)
-				}
-				p.do(t, "hset", p.key("order:hash"), "a", "b")
-				if prefix != "" {
-					p.do(t, "set", "other:"+p.key("order:3"), "x", "ex", 60)
-				}
-				orders := []string{"order:1", "order:10", "order:2", "order:foreign", "order:foreign-2", "order:hash"}
-				for asked, want := range map[string][]string{
-					"order:": orders, "order:1": {"order:1", "order:10"}, "od[a-z]er": {"od[a-z]er"}, "o?": nil, "*": nil, `back\slash`: {`back\slash`},
-				} {
-					infos := list(t, s, asked)
-					if names := slices.Sorted(maps.Keys(infos)); !slices.Equal(names, want) {
-						t.Errorf("with %q: %q, not %q", asked, names, want)
-					}
-					for name, info := range infos {
-						foreign := strings.HasPrefix(name, "order:foreign") || name == "order:hash"
-						if info.Foreign != foreign || foreign != (info.Kind == inspect.HoldForeign) || foreign == (info.Label == "who") || info.Remaining == 0 && name != "order:hash" {
-							t.Errorf("%+v", info)
-						}
+				for name, info := range infos {
+					foreign := strings.HasPrefix(name, "order:foreign") || name == "order:hash"
+					if info.Foreign != foreign || foreign != (info.Kind == inspect.HoldForeign) || foreign == (info.Label == "who") || info.Remaining == 0 && name != "order:hash" {
+						t.Errorf("%+v", info)
 					}
 				}
-				p.do(t, "config", "resetstat")
-				if all := list(t, s, ""); len(all) != len(orders)+4+many {
-					t.Errorf("%d names", len(all))
-				}
-				if steps, keys := p.calls(t, "scan"), p.calls(t, "keys"); steps < 2 || steps > 10 || keys > 0 {
-					t.Errorf("a list of %d names took %d calls of SCAN and %d of KEYS", many, steps, keys)
-				}
-				for _, name := range orders[3:5] {
-					_ = another(t, s.Evict(t.Context(), name, "0123456789abcdef"))
-				}
-			})
-		}
+			}
+			p.do(t, "config", "resetstat")
+			if all := list(t, s, ""); len(all) != len(orders)+4+many {
+				t.Errorf("%d names", len(all))
+			}
+			if steps, keys := p.calls(t, "scan"), p.calls(t, "keys"); steps < 2 || steps > 10 || keys > 0 {
+				t.Errorf("a list of %d names took %d calls of SCAN and %d of KEYS", many, steps, keys)
+			}
+			for _, name := range orders[3:5] {
+				_ = another(t, s.Evict(t.Context(), name, "0123456789abcdef"))
+			}
+		})
 	}
 }
 

@@ -3,84 +3,24 @@ package redislock
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
-	"unicode"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// base is what Store and TxStore share: a client, and the names of the keys.
-type base struct {
-	rdb      redis.UniversalClient
-	prefix   string
-	replicas replicas
-	slots    bool // WithSlots
-	punctual bool
-	inquiry  *inquiry
-	leaving  *leaving
-}
-
-func newBase(rdb redis.UniversalClient, opts []Option) base {
-	b := base{prefix: "holdfast:", inquiry: newInquiry(), leaving: new(leaving)}
-	for _, o := range opts {
-		o.apply(&b)
-	}
-	b.rdb, b.punctual = punctual(rdb)
-	return b
-}
-
-// Option configures a [Store] or a [TxStore].
-type Option interface{ apply(*base) }
-
-type optionFunc func(*base)
-
-func (f optionFunc) apply(b *base) { f(b) }
-
-// WithPrefix sets the prefix of all keys. The default is "holdfast:". It may be empty, to share
-// names with other lock libraries. Braces and control characters are not allowed: core.New reports
-// them. The last one wins.
-func WithPrefix(prefix string) Option {
-	return optionFunc(func(b *base) { b.prefix = prefix })
-}
-
-// capabilities are those of the client and the options.
-func (b *base) capabilities() driver.Capabilities {
-	can := driver.Capabilities{Backend: "redis", Punctual: b.punctual, Err: b.validate()}
-	if can.Err == nil {
-		can.Location = b.location()
-	}
-	return can
-}
-
-// validate checks the client and the options.
-func (b *base) validate() error {
-	for _, r := range b.prefix {
-		if r == '{' || r == '}' || unicode.IsControl(r) {
-			return fmt.Errorf("redislock: WithPrefix(%q): braces and control characters are not allowed", b.prefix)
-		}
-	}
-	if err := b.replicas.validate(); err != nil {
-		return err
-	}
-	return fits(b.rdb)
-}
-
 // Keys. Except for the lock's own key, their braces make Cluster keep them in the lock's slot.
 
-func (b *base) lockKey(name string) string { return b.prefix + name }
+func (s *Store) lockKey(name string) string { return s.prefix + name }
 
-func (b *base) sideKey(name, kind string) string {
-	return "{" + b.prefix + name + "}:v1:" + kind
+func (s *Store) sideKey(name, kind string) string {
+	return "{" + s.prefix + name + "}:v1:" + kind
 }
 
-func (b *base) doneKey(c driver.Claim) string { return b.sideKey(c.Name, "done:"+c.Scope) }
+func (s *Store) doneKey(c driver.Claim) string { return s.sideKey(c.Name, "done:"+c.Scope) }
 
 // lineKeys are the keys of a name's queue and of its beats.
-func (b *base) lineKeys(name string) (line, beats string) {
+func (s *Store) lineKeys(name string) (line, beats string) {
 	const suffix = ":beats"
-	beats = b.sideKey(name, "line"+suffix)
+	beats = s.sideKey(name, "line"+suffix)
 	return beats[:len(beats)-len(suffix)], beats
 }
 

@@ -27,27 +27,8 @@ func TestWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
 	for _, lacks := range commands(minimalACL) {
 		t.Run(lacks, func(t *testing.T) {
 			t.Parallel()
-			x := newLacker(t, server.Addr(), lacks, minimalACL)
+			x := newLacker(t, server.Addr(), lacks)
 			x.tryAll()
-			x.onlyLacks()
-		})
-	}
-}
-
-// A transaction is refused as a whole, but for a user who may not send MULTI: then what follows it
-// is executed one by one.
-func TestWithoutScriptsWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
-	t.Parallel()
-	server := servers.Redis(t)
-	for _, lacks := range commands(noScripts) {
-		t.Run(lacks, func(t *testing.T) {
-			t.Parallel()
-			x := newLacker(t, server.Addr(), lacks, noScripts[5:])
-			x.driver = redislock.NewTx(x.rdb, redislock.WithPrefix(x.prefix), redislock.WithoutServerCheck())
-			for i, d := range plainActions("exclusive", alone) {
-				x.name = fmt.Sprint("name-", i)
-				x.try(d)
-			}
 			x.onlyLacks()
 		})
 	}
@@ -68,31 +49,28 @@ func commands(acl []any) (names []string) {
 type lacker struct {
 	*testing.T
 	place
-	rdb    *redis.Client
-	driver driver.Driver
-	store  *redislock.Store // the same, with scripts
+	store  *redislock.Store
 	lacks  string
 	what   string
 	name   string // of the lock
 	tokens int
 }
 
-func newLacker(t *testing.T, addr, lacks string, acl []any) *lacker {
+func newLacker(t *testing.T, addr, lacks string) *lacker {
 	t.Helper()
 	x := &lacker{T: t, lacks: lacks, place: place{addr, "holdfast:" + lacks + ":", dial(t, &redis.Options{Addr: addr})}}
-	x.do(t, append([]any{"acl", "setuser", lacks, "on", ">secret"}, acl...)...)
-	x.rdb = dial(t, &redis.Options{Addr: addr, Username: lacks, Password: "secret", Dialer: editing(func(b []byte) ([]byte, error) {
+	x.do(t, append([]any{"acl", "setuser", lacks, "on", ">secret"}, minimalACL...)...)
+	rdb := dial(t, &redis.Options{Addr: addr, Username: lacks, Password: "secret", Dialer: editing(func(b []byte) ([]byte, error) {
 		time.Sleep(time.Millisecond) // commands gather, and so are merged
 		return b, nil
 	})})
+	x.store = store(t, rdb, redislock.WithPrefix(x.prefix), redislock.WithoutServerCheck())
 	return x
 }
 
 // tryAll tries everything that scripts do.
 func (x *lacker) tryAll() {
 	x.Helper()
-	x.store = store(x.T, x.rdb, redislock.WithPrefix(x.prefix), redislock.WithoutServerCheck())
-	x.driver = x.store
 	for i, d := range actions() {
 		x.name = fmt.Sprint("name-", i)
 		x.try(d)
@@ -245,14 +223,14 @@ func (x *lacker) claim(opts ...func(*driver.Claim)) driver.Claim {
 func (x *lacker) has(opts ...func(*driver.Claim)) driver.Claim {
 	x.Helper()
 	c := x.claim(opts...)
-	grant(x.T, x.driver, c)
+	grant(x.T, x.store, c)
 	return c
 }
 
 // waits stands in line with a claim, behind whoever has the name.
 func (x *lacker) waits(c driver.Claim) driver.Claim {
 	x.Helper()
-	look(x.T, x.driver, c)
+	look(x.T, x.store, c)
 	return c
 }
 

@@ -25,27 +25,17 @@ type layout struct {
 	slots  atomic.Bool
 }
 
-func newLayout(rdb redis.UniversalClient, b *base) *layout {
-	l := &layout{prefix: b.prefix, single: "{" + b.prefix + "}:v1:fence", tags: slotTags{prefix: b.prefix}}
-	l.home = slot(b.prefix)
-	if b.prefix == "" {
+func newLayout(rdb redis.UniversalClient, prefix string) *layout {
+	l := &layout{prefix: prefix, single: "{" + prefix + "}:v1:fence", tags: slotTags{prefix: prefix}}
+	l.home = slot(prefix)
+	if prefix == "" {
 		l.home = slot(l.single) // empty braces are none
 	}
-	if _, ok := rdb.(*redis.ClusterClient); ok || b.slots {
+	if _, ok := rdb.(*redis.ClusterClient); ok {
 		l.slots.Store(true)
 	}
 	return l
 }
-
-// WithSlots says that the server checks slots, though the client is a plain one: ElastiCache
-// Serverless, Azure Managed Redis with the Enterprise cluster policy, and proxies in front of a
-// cluster. Then every slot has its own fence counter and its own channels, as with a Cluster client.
-//
-// It is not needed: a Store finds out when the server refuses the first acquire, and sends that again.
-// With WithSlots, that one round trip is saved. On a server that does not check slots, either all
-// clients of a prefix must have it or none, since they have different fence counters. NewTx ignores
-// it.
-func WithSlots() Option { return optionFunc(func(b *base) { b.slots = true }) }
 
 // bySlot says whether each slot has its own.
 func (l *layout) bySlot() bool { return l.slots.Load() }

@@ -17,14 +17,14 @@ const doneKind = "}:v1:done:"
 
 // Markers implements inspect.MarkerInspector. It walks through the server's keys with SCAN, as Leases
 // does, and needs the same permissions.
-func (b *base) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
-	return walk(ctx, b, globs.Replace("{"+b.lockKey(prefix))+"*"+doneKind+"*", b.readMarkers)
+func (s *Store) Markers(ctx context.Context, prefix string) iter.Seq2[inspect.MarkerInfo, error] {
+	return walk(ctx, s, globs.Replace("{"+s.lockKey(prefix))+"*"+doneKind+"*", s.readMarkers)
 }
 
 // readMarkers asks for all markers in one round trip. One that has gone meanwhile is left out. It asks through the
 // client, which follows: the node that has told of a key refuses to show it while the key's slot moves there.
-func (b *base) readMarkers(ctx context.Context, keys []string) (infos []inspect.MarkerInfo, err error) {
-	pipe := b.rdb.Pipeline()
+func (s *Store) readMarkers(ctx context.Context, keys []string) (infos []inspect.MarkerInfo, err error) {
+	pipe := s.rdb.Pipeline()
 	labels, ends := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	for i, key := range keys {
 		labels[i], ends[i] = pipe.Get(ctx, key), pipe.PTTL(ctx, key)
@@ -39,7 +39,7 @@ func (b *base) readMarkers(ctx context.Context, keys []string) (infos []inspect.
 		if err := errors.Join(err, errEnds); err != nil {
 			return nil, err
 		}
-		name, scope, ours := strings.Cut(strings.TrimPrefix(key, "{"+b.prefix), doneKind) // no name has a brace
+		name, scope, ours := strings.Cut(strings.TrimPrefix(key, "{"+s.prefix), doneKind) // no name has a brace
 		if ours && left > 0 {
 			infos = append(infos, inspect.MarkerInfo{Name: name, Scope: scope, Label: label, Remaining: left})
 		}
@@ -48,11 +48,11 @@ func (b *base) readMarkers(ctx context.Context, keys []string) (infos []inspect.
 }
 
 // Unmark implements inspect.MarkerInspector.
-func (b *base) Unmark(ctx context.Context, name, scope string) error {
+func (s *Store) Unmark(ctx context.Context, name, scope string) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
-	n, err := b.rdb.Del(ctx, b.doneKey(driver.Claim{Name: name, Scope: scope})).Result()
+	n, err := s.rdb.Del(ctx, s.doneKey(driver.Claim{Name: name, Scope: scope})).Result()
 	if err != nil {
 		return classify(err)
 	}

@@ -31,11 +31,6 @@ var (
 		"acl", "setuser", "looker", "on", ">secret", "resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels",
 		"-@all", "+evalsha", "+eval", "+get", "+pttl", "+time", "+zrange", "+hget", "+scan", "+hello", "+ping",
 	}
-	noScripts = []any{
-		"acl", "setuser", "locks", "on", ">secret", "resetkeys", "~holdfast:*", "~{holdfast:*", "resetchannels", "-@all",
-		"+watch", "+unwatch", "+multi", "+exec", "+get", "+set", "+del", "+pexpire", "+pttl", "+time", "+hello", "+ping",
-	}
-	withTxLooks = []any{"acl", "setuser", "locks", "+mget", "+scan"}
 )
 
 // allow has an administrator give permissions, all in one command: other cases use the account meanwhile.
@@ -63,7 +58,7 @@ func TestTheDocsGiveThePermissionsThatAreTested(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile("../../docs/backends/redis.md")
 	ok(t, err)
-	for _, words := range [][]any{forClaims, noScripts, withTxLooks, withWait, withSlots, withLooks, withInfo, forLooking} {
+	for _, words := range [][]any{forClaims, withWait, withSlots, withLooks, withInfo, forLooking} {
 		line := strings.TrimSuffix(strings.ReplaceAll(fmt.Sprintln(words...), "acl setuser", "ACL SETUSER"), "\n")
 		if !strings.Contains(string(docs), "\n"+line+"\n") {
 			t.Errorf("docs/backends/redis.md does not say:\n%s", line)

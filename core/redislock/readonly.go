@@ -17,14 +17,14 @@ type leaving struct{ atomic.Bool }
 // a command got inside a script: so a command for a key that nobody has asks for the same answer again.
 //
 // Subscriptions stay where they are. The old master passes on what is published at the new one.
-func (b *base) leaveReplica(ctx context.Context, errs ...error) {
-	rdb, ok := b.rdb.(*redis.Client)
-	if !ok || !anyReadOnly(errs) || !b.leaving.CompareAndSwap(false, true) {
+func (s *Store) leaveReplica(ctx context.Context, errs ...error) {
+	rdb, ok := s.rdb.(*redis.Client)
+	if !ok || !anyReadOnly(errs) || !s.leaving.CompareAndSwap(false, true) {
 		return
 	}
-	defer b.leaving.Store(false)
+	defer s.leaving.Store(false)
 	for range rdb.PoolStats().IdleConns + 1 {
-		cmd := redis.NewCmd(ctx, "del", b.sideKey("", magic)) // magic is in no name
+		cmd := redis.NewCmd(ctx, "del", s.sideKey("", magic)) // magic is in no name
 		if err := rdb.Process(ctx, private{once: once{cmd}}); !redis.IsReadOnlyError(err) {
 			return // it leads to the master now, or the call is over
 		}

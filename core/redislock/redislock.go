@@ -26,8 +26,6 @@
 // without its data, for one TTL. A fence closes that gap if the resource checks it.
 // [WithReplicas] makes grants wait for replicas.
 //
-// If scripting is forbidden, use [NewTx]: it does what transactions can do.
-//
 // # Sentinel
 //
 // The client of redis.NewFailoverClient follows its master. While there is no master, new
@@ -58,7 +56,7 @@
 // Some clusters are one endpoint for plain clients: ElastiCache Serverless, Azure Managed Redis with
 // the Enterprise cluster policy, proxies. They refuse a command whose keys are in different slots. A
 // Store finds that out by the first such refusal, and then uses counters and channels by slots, too.
-// [WithSlots] says it beforehand. Commands go on to share round trips, and are merged within a slot.
+// Commands go on to share round trips, and are merged within a slot.
 //
 // A client that does not reach a node looks for its replacement at once, and not only at its
 // ClusterStateReloadInterval. By default, Redis serves no slot at all while one slot has no
@@ -67,8 +65,10 @@ package redislock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"unicode"
 
 	"github.com/redis/go-redis/v9"
 
@@ -80,7 +80,12 @@ import (
 // Store is a lock service on Redis. Make one with [New]. It implements driver.Driver, and any
 // number of goroutines may use it.
 type Store struct {
-	base
+	rdb      redis.UniversalClient
+	prefix   string
+	replicas replicas
+	punctual bool
+	inquiry  *inquiry
+	leaving  leaving
 
 	layout      *layout
 	subscribers *subscribers
@@ -108,8 +113,12 @@ var (
 // goroutine for many commands. Hooks of a plain client do not see lock commands, because they
 // would see tokens.
 func New(rdb redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{base: newBase(rdb, opts)}
-	s.layout = newLayout(rdb, &s.base)
+	s := &Store{prefix: "holdfast:", inquiry: newInquiry()}
+	for _, o := range opts {
+		o.apply(s)
+	}
+	s.rdb, s.punctual = punctual(rdb)
+	s.layout = newLayout(rdb, s.prefix)
 	s.subscribers = newSubscribers(s.rdb, s.layout)
 	if _, ok := s.rdb.(*redis.Client); ok {
 		s.share = s.newSharing()
@@ -117,13 +126,43 @@ func New(rdb redis.UniversalClient, opts ...Option) *Store {
 	return s
 }
 
+// Option configures a [Store].
+type Option interface{ apply(*Store) }
+
+type optionFunc func(*Store)
+
+func (f optionFunc) apply(s *Store) { f(s) }
+
+// WithPrefix sets the prefix of all keys. The default is "holdfast:". It may be empty, to share
+// names with other lock libraries. Braces and control characters are not allowed: core.New reports
+// them. The last one wins.
+func WithPrefix(prefix string) Option {
+	return optionFunc(func(s *Store) { s.prefix = prefix })
+}
+
 // Capabilities implements driver.Driver.
 func (s *Store) Capabilities() driver.Capabilities {
-	can := s.capabilities()
+	can := driver.Capabilities{Backend: "redis", Punctual: s.punctual, Err: s.validate()}
+	if can.Err == nil {
+		can.Location = s.location()
+	}
 	can.Forgets = s.share != nil // hooks of a Cluster client may keep what they get
 	can.Hears, can.Queue, can.Fence, can.Block, can.Shared, can.Limit = true, true, true, true, true, true
 	can.Dedup, can.Keep, can.Detach = true, true, true
 	return can
+}
+
+// validate checks the client and the options.
+func (s *Store) validate() error {
+	for _, r := range s.prefix {
+		if r == '{' || r == '}' || unicode.IsControl(r) {
+			return fmt.Errorf("redislock: WithPrefix(%q): braces and control characters are not allowed", s.prefix)
+		}
+	}
+	if err := s.replicas.validate(); err != nil {
+		return err
+	}
+	return fits(s.rdb)
 }
 
 // Close implements driver.Closer: it ends the subscriptions. If a subscription is being dialled into a network that does

@@ -26,7 +26,7 @@ import (
 // An acknowledgement means that the replica has the data in its memory, not on its disk: see WAIT
 // in the manual of Redis.
 func WithReplicas(n int, timeout time.Duration) Option {
-	return optionFunc(func(b *base) { b.replicas = replicas{n, timeout} })
+	return optionFunc(func(s *Store) { s.replicas = replicas{n, timeout} })
 }
 
 // replicas says how many replicas have to acknowledge a grant or a renewal, and how soon.

@@ -160,25 +160,12 @@ func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), t
 
 func oneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
-// lenient lets transactions and subscriptions begin, and leaves what counts to answer.
+// lenient lets subscriptions begin, and leaves what counts to answer.
 func lenient(answer func(words []string) string) func(words []string) string {
 	return func(words []string) string {
 		switch words[0] {
 		case "subscribe", "ssubscribe":
 			return "*3\r\n" + bulk(words[0]) + bulk(words[1]) + ":1\r\n"
-		case "watch", "unwatch", "multi":
-			return "+OK\r\n"
-		case "get":
-			if strings.HasSuffix(words[1], "fence") || strings.HasSuffix(words[1], "pay") {
-				return "$-1\r\n"
-			}
-			return bulk(secretToken + "\x1fwho")
-		case "pttl":
-			return ":1000\r\n"
-		case "time":
-			return "*2\r\n" + bulk("1763751600") + bulk("0")
-		case "exec":
-			return "-EXECABORT Transaction discarded because of previous errors.\r\n"
 		default:
 			return answer(words)
 		}
@@ -227,8 +214,8 @@ func (s *scripted) storesOf(t testing.TB, set func(o *redis.Options), opts ...re
 	and := func(more redislock.Option) []redislock.Option { return append(slices.Clone(opts), more) }
 	replicas := redislock.WithReplicas(1, time.Millisecond)
 	all := map[string]driver.Driver{
-		"scripts": redislock.New(rdb, opts...), "by slots": redislock.New(rdb, and(redislock.WithSlots())...),
-		"replicas": redislock.New(rdb, and(replicas)...), "transactions": redislock.NewTx(rdb, opts...),
+		"scripts": redislock.New(rdb, opts...), "by slots": redislock.BySlots(redislock.New(rdb, opts...)),
+		"replicas":  redislock.New(rdb, and(replicas)...),
 		"a cluster": redislock.New(cluster, opts...), "a cluster's replicas": redislock.New(cluster, and(replicas)...),
 	}
 	t.Cleanup(func() {

@@ -38,13 +38,11 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 		"WithPrefix":     redislock.New(plain, redislock.WithPrefix("a{b")),
 		"WithPrefix ":    redislock.New(plain, redislock.WithPrefix("a}b")),
 		"WithPrefix  ":   redislock.New(plain, redislock.WithPrefix("a\nb")),
-		"WithPrefix   ":  redislock.NewTx(plain, redislock.WithPrefix("{")),
 
-		"WithReplicas(-1, 1s)":  redislock.New(plain, redislock.WithReplicas(-1, time.Second)),
-		"WithReplicas(1, 0s)":   redislock.New(plain, redislock.WithReplicas(1, 0)),
-		"WithReplicas(1, 1µs)":  redislock.New(plain, redislock.WithReplicas(1, time.Microsecond)),
-		"WithReplicas(1, -1s)":  redislock.New(plain, redislock.WithReplicas(1, -time.Second)),
-		"WithReplicas(-1, 1s) ": redislock.NewTx(plain, redislock.WithReplicas(-1, time.Second)),
+		"WithReplicas(-1, 1s)": redislock.New(plain, redislock.WithReplicas(-1, time.Second)),
+		"WithReplicas(1, 0s)":  redislock.New(plain, redislock.WithReplicas(1, 0)),
+		"WithReplicas(1, 1µs)": redislock.New(plain, redislock.WithReplicas(1, time.Microsecond)),
+		"WithReplicas(1, -1s)": redislock.New(plain, redislock.WithReplicas(1, -time.Second)),
 	}
 	if cached := (&redis.Options{Addr: "127.0.0.1:1", Protocol: 3}); setNewer(cached, "ClientSideCacheConfig", 0) {
 		stores["client-side caching"] = redislock.New(dial(t, cached))
@@ -55,10 +53,8 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 		_, err := core.New(redislock.New(rdb, redislock.WithPrefix(""), redislock.WithReplicas(0, 0)))
 		ok(t, err)
 	}
-	// What core finds in a driver it uses, and tells its callers that they have it.
-	can, want := redislock.NewTx(plain).Capabilities(), driver.Capabilities{Backend: "redis", Location: "127.0.0.1:1", Punctual: true, Fence: true, Dedup: true}
-	if can != want {
-		t.Errorf("%+v; want %+v", can, want)
+	if at := redislock.New(plain).Capabilities().Location; at != "127.0.0.1:1" {
+		t.Errorf("it is at %q", at)
 	}
 }
 

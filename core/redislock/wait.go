@@ -31,7 +31,7 @@ func (s *Store) WaitRanked(ctx context.Context, c ranked.Claim) error {
 
 func (s *Store) await(ctx context.Context, w *wait) (driver.Grant, error) {
 	c := &w.c
-	answer, err := s.inquire(ctx, c.Name, true)
+	answer, err := s.inquire(ctx, c.Name)
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -7,42 +7,17 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/core/driver/inspect"
 )
 
 // page is how many keys one SCAN looks at, and so about how many names are asked for together.
 const page = 100
 
-// leases walks through the keys of all servers. look says what is known of some names.
-func (b *base) leases(
-	ctx context.Context, prefix string, look func(ctx context.Context, names []string) ([]inspect.LeaseInfo, error),
-) iter.Seq2[inspect.LeaseInfo, error] {
-	pattern := globs.Replace(b.lockKey(prefix)) + "*"
-	return walk(ctx, b, pattern, func(ctx context.Context, keys []string) ([]inspect.LeaseInfo, error) {
-		var names []string
-		for _, key := range keys {
-			if name := strings.TrimPrefix(key, b.prefix); !strings.ContainsAny(name, "{}") { // else it is no lock
-				names = append(names, name)
-			}
-		}
-		infos, err := look(ctx, names)
-		var held []inspect.LeaseInfo
-		for _, info := range infos {
-			if info.Held {
-				held = append(held, info)
-			}
-		}
-		return held, err
-	})
-}
-
 // walk goes through the keys of all servers with SCAN, and reads what those of a page stand for. An error
 // comes last.
-func walk[T any](ctx context.Context, b *base, pattern string, read func(ctx context.Context, keys []string) ([]T, error)) iter.Seq2[T, error] {
+func walk[T any](ctx context.Context, s *Store, pattern string, read func(ctx context.Context, keys []string) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		nodes, err := b.nodes(ctx)
+		nodes, err := s.nodes(ctx)
 		if err != nil {
 			yield(none, classify(err))
 			return
@@ -70,10 +45,10 @@ func walk[T any](ctx context.Context, b *base, pattern string, read func(ctx con
 }
 
 // nodes returns the servers, each of which has a part of the keys.
-func (b *base) nodes(ctx context.Context) ([]redis.Cmdable, error) {
-	cluster, ok := b.rdb.(*redis.ClusterClient)
+func (s *Store) nodes(ctx context.Context) ([]redis.Cmdable, error) {
+	cluster, ok := s.rdb.(*redis.ClusterClient)
 	if !ok {
-		return []redis.Cmdable{b.rdb}, nil
+		return []redis.Cmdable{s.rdb}, nil
 	}
 	var mu sync.Mutex // protects nodes
 	var nodes []redis.Cmdable

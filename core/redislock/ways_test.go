@@ -26,7 +26,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
 // The ways by which a client reaches its server, and what changes there.
@@ -104,24 +103,14 @@ func withIPv6(t *testing.T) {
 
 func TestACommandThatIsRenamedIsNamedByTheError(t *testing.T) {
 	t.Parallel()
-	const forbids, script = "the server forbids or does not know a command that locking needs", "a script calls a command that the server forbids or does not know"
-	const instead = "; without scripts, use redislock.NewTx"
+	const forbids, script = "the server forbids or does not know a command", "a script calls a command that the server forbids or does not know"
 	for command, want := range map[string]string{
-		"EVALSHA": forbids + instead, "EVAL": forbids + instead, "SET": script + instead, "GET": script + instead, "TIME": script + instead,
-		"NewTx WATCH": "the server forbids or does not know ", "NewTx MULTI": "the server forbids or does not know ",
-		"NewTx EXEC": "the server forbids or does not know ", "NewTx GET": "the server forbids or does not know ",
+		"EVALSHA": forbids, "EVAL": forbids, "SET": script, "GET": script, "TIME": script,
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			command, tx := strings.CutPrefix(command, "NewTx ")
 			rdb := dial(t, &redis.Options{Addr: servers.Redis(t, taken(command)...).Addr()})
-			locks := locker(t, rdb)
-			if tx {
-				locks = backendtest.Locker(t, redislock.NewTx(rdb), ttl)
-			}
-			if said := toldThat(t, locks, want); tx && strings.Contains(said, "without scripts") {
-				t.Errorf("%s: it has none", said)
-			}
+			toldThat(t, locker(t, rdb), want)
 		})
 	}
 }

@@ -163,7 +163,7 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	ok(t, err)
 	// Only nodes that count from a floor have fences.
 	rdb := dial(t, "127.0.0.1:1")
-	_, err = core.New(redlock.New([]driver.Driver{redislock.New(rdb), redislock.New(rdb), redislock.NewTx(rdb)}, redlock.WithFence()))
+	_, err = core.New(redlock.New([]driver.Driver{redislock.New(rdb), redislock.New(rdb), struct{ driver.Driver }{a}}, redlock.WithFence()))
 	is(t, err, core.ErrInvalid)
 }
 

@@ -46,7 +46,7 @@ type backend struct {
 func all(t *testing.T) []backend {
 	t.Helper()
 	return []backend{
-		memory(), onRedis(t), inCluster(t), withoutScripts(t), overFive(t),
+		memory(), onRedis(t), inCluster(t), overFive(t),
 		onPostgres(t), onMariaDB(t), onSQLite(t), onZooKeeper(t), onEtcd(t), onNATS(t), onMemcached(t),
 	}
 }
@@ -61,14 +61,6 @@ func onRedis(t *testing.T) backend {
 	return backend{"Redis", []string{servers.Redis(t).Addr()}, func(t *testing.T, via []string) driver.Driver {
 		t.Helper()
 		return redislock.New(dial(t, via[0]))
-	}}
-}
-
-func withoutScripts(t *testing.T) backend {
-	t.Helper()
-	return backend{"Redis without scripts", []string{servers.Redis(t).Addr()}, func(t *testing.T, via []string) driver.Driver {
-		t.Helper()
-		return redislock.NewTx(dial(t, via[0]))
 	}}
 }
 

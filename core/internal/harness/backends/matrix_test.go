@@ -35,7 +35,6 @@ func matrix(t *testing.T) string {
 	}{
 		{"`core/memlock`", memlock.New()},
 		{"`core/redislock`", redislock.New(rdb)},
-		{"`core/redislock`, `NewTx`", redislock.NewTx(rdb)},
 		{"`core/redlock`", redlock.New(nodes)},
 		{"`core/redlock`, `WithFence`", redlock.New(nodes, redlock.WithFence())},
 		{"`core/sqllock`", sqllock.New(nil, sqllock.Postgres)},

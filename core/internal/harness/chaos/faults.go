@@ -50,27 +50,27 @@ var faultKinds = []struct {
 	// A server.
 	{"pause", 2, 1300 * time.Millisecond, linked},
 	{"crash", 2, 300 * time.Millisecond, others},
-	{"restart", 1, 100 * time.Millisecond, alone},           // it has forgotten everything
+	{"restart", 1, 100 * time.Millisecond, []string{One}},   // it has forgotten everything
 	{"leave", 2, 800 * time.Millisecond, []string{Redlock}}, // a restart that keeps the restart rule
 	{"busy", 2, 400 * time.Millisecond, redises},            // a slow script
 	{"disconnect", 2, 0, redises},                           // CLIENT KILL
 	{"deafen", 2, 0, redises},                               // CLIENT KILL TYPE pubsub
 	{"scripts", 3, 0, redises},                              // SCRIPT FLUSH
 	{"memory", 2, 600 * time.Millisecond, redises},
-	{"readonly", 2, 600 * time.Millisecond, []string{One, Plain, Redlock}},
+	{"readonly", 2, 600 * time.Millisecond, []string{One, Redlock}},
 	{"end", 2, 0, []string{Postgres, MySQL}},           // all connections
 	{"rows", 3, 1500 * time.Millisecond, sqls},         // are locked, by somebody else's transaction
 	{"frozen", 2, 2 * time.Second, []string{Postgres}}, // one of the server's processes, with what it has locked
 	{"failover", 3, 0, []string{Replicas}},
 	{"move", 8, 300 * time.Millisecond, []string{Cluster}}, // the slot of a name
 	// The data.
-	{"flush", 1, 0, alone},
-	{"delete", 3, 0, alone},
-	{"foreign", 3, 500 * time.Millisecond, alone},
-	{"expire", 3, 0, alone},
-	{"persist", 2, 600 * time.Millisecond, alone},
-	{"counter", 2, 0, alone}, // the fence counter is deleted
-	{"ahead", 0, 0, alone},   // it stands ahead of the clock, as it does when that is set back
+	{"flush", 1, 0, []string{One}},
+	{"delete", 3, 0, []string{One}},
+	{"foreign", 3, 500 * time.Millisecond, []string{One}},
+	{"expire", 3, 0, []string{One}},
+	{"persist", 2, 600 * time.Millisecond, []string{One}},
+	{"counter", 2, 0, []string{One}}, // the fence counter is deleted
+	{"ahead", 0, 0, []string{One}},   // it stands ahead of the clock, as it does when that is set back
 }
 
 // forgetful faults take the fence counter away. After "ahead" they would make fences fall, which is no promise: fences grow

@@ -58,19 +58,14 @@ var onServers = map[string]func(ctx context.Context, r *run, n *node, f Fault){
 			n.admin.PExpire(ctx, prefix+f.Name, r.ttl)
 		}
 	},
-	"counter": func(ctx context.Context, r *run, n *node, f Fault) { n.admin.Del(ctx, r.counter(f)) },
-	"ahead": func(ctx context.Context, r *run, n *node, f Fault) {
-		n.admin.Set(ctx, r.counter(f), time.Now().Add(10*time.Minute).UnixMicro(), 0)
+	"counter": func(ctx context.Context, _ *run, n *node, f Fault) { n.admin.Del(ctx, counter) },
+	"ahead": func(ctx context.Context, _ *run, n *node, f Fault) {
+		n.admin.Set(ctx, counter, time.Now().Add(10*time.Minute).UnixMicro(), 0)
 	},
 }
 
-// counter is where the fence of a name is counted.
-func (r *run) counter(f Fault) string {
-	if r.service.kind == Plain { // each name has its own
-		return "{" + prefix + f.Name + "}:v1:fence"
-	}
-	return "{" + prefix + "}:v1:fence"
-}
+// counter is where fences are counted.
+const counter = "{" + prefix + "}:v1:fence"
 
 // onServer returns a fault of a server or of its data, nil if there is none.
 func (r *run) onServer(ctx context.Context, f Fault) func() {

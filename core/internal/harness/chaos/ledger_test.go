@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWithoutScriptsTheLedgerKnowsWhoseCommandItIs(t *testing.T) {
+func TestTheLedgerKnowsWhoseCommandItIs(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdefghijkl"
 	command := func(at int64, client string, args ...string) Command {

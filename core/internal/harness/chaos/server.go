@@ -47,8 +47,7 @@ type service struct {
 
 // started are the servers of each kind of service but Redis's with several.
 var started = map[string]func(r *run) []*servers.Server{
-	One:   func(r *run) []*servers.Server { return []*servers.Server{servers.Redis(r.tb)} },
-	Plain: func(r *run) []*servers.Server { return []*servers.Server{servers.Redis(r.tb)} },
+	One: func(r *run) []*servers.Server { return []*servers.Server{servers.Redis(r.tb)} },
 	Redlock: func(r *run) (five []*servers.Server) {
 		for range 5 {
 			five = append(five, servers.Redis(r.tb))
@@ -95,7 +94,7 @@ func newService(r *run, kind string) *service {
 		all = started[kind](r)
 	}
 	for _, srv := range all {
-		s.nodes = append(s.nodes, newNode(r, srv, pass, kind == One || kind == Plain || kind == Redlock))
+		s.nodes = append(s.nodes, newNode(r, srv, pass, kind == One || kind == Redlock))
 		if kind != Replicas {
 			s.addrs = append(s.addrs, srv.Announced())
 		}

@@ -38,7 +38,6 @@ import (
 // The services that a run can have.
 const (
 	One      = "one"      // a redis-server
-	Plain    = "plain"    // one without scripts: WATCH, MULTI and EXEC
 	Redlock  = "redlock"  // five of them
 	Cluster  = "cluster"  // three masters and their replicas
 	Replicas = "replicas" // Sentinel's master and replica: a grant counts once both have it
@@ -55,8 +54,7 @@ const (
 )
 
 var (
-	alone   = []string{One, Plain}
-	redises = []string{One, Plain, Redlock, Cluster, Replicas}
+	redises = []string{One, Redlock, Cluster, Replicas}
 	sqls    = []string{Postgres, MySQL, SQLite}
 	others  = []string{Postgres, MySQL, Etcd, Etcd3, NATS, NATS3, ZooKeeper, ZooKeeper3} // they keep what they have on their disks
 	linked  = slices.Concat(redises, others)                                             // all that is not a file
@@ -185,8 +183,6 @@ func (c WorkerConfig) openRedis() (store driver.Driver, hangUp func()) {
 	}
 	opts := []redislock.Option{redislock.WithPrefix(prefix)}
 	switch c.Service {
-	case Plain:
-		store = redislock.NewTx(connect(c.Servers...), opts...)
 	case Redlock:
 		var nodes []driver.Driver
 		for _, addr := range c.Servers {
