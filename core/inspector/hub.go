@@ -21,7 +21,7 @@ type hub struct {
 	closed  chan struct{}
 
 	mu      sync.Mutex // protects what follows
-	seats   map[chan struct{}]bool
+	viewers map[chan struct{}]bool
 	stop    context.CancelFunc // of the goroutine; nil if there is none
 	gone    chan struct{}      // closed when the last goroutine has ended
 	ended   bool
@@ -45,18 +45,18 @@ func newHub(source look.Source, prefix string, history *history) *hub {
 	close(gone)
 	return &hub{
 		source: source, prefix: prefix, history: history, closed: make(chan struct{}), gone: gone,
-		seats: make(map[chan struct{}]bool),
+		viewers: make(map[chan struct{}]bool),
 	}
 }
 
 // join returns a channel that gets a value when there is something new to see, and a function to leave.
 func (h *hub) join() (news <-chan struct{}, leave func()) {
-	seat := make(chan struct{}, 1)
+	viewer := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seats[seat] = true
+	h.viewers[viewer] = true
 	if h.latest != nil && (h.stop != nil || time.Since(h.last) < every) { // else it is of when somebody watched last
-		seat <- struct{}{}
+		viewer <- struct{}{}
 	}
 	if h.stop == nil && !h.ended {
 		var ctx context.Context
@@ -65,11 +65,11 @@ func (h *hub) join() (news <-chan struct{}, leave func()) {
 		h.gone = make(chan struct{})
 		go h.run(ctx, before, h.gone, h.last)
 	}
-	return seat, sync.OnceFunc(func() {
+	return viewer, sync.OnceFunc(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.seats, seat)
-		if len(h.seats) == 0 && h.stop != nil {
+		delete(h.viewers, viewer)
+		if len(h.viewers) == 0 && h.stop != nil {
 			h.stop()
 			h.stop = nil
 		}
@@ -112,9 +112,9 @@ func (h *hub) seen(began time.Time, picture look.Picture, err error) {
 	const most = 60
 	h.latency = append(h.latency[max(0, len(h.latency)-most+1):len(h.latency):len(h.latency)], now.Sub(began))
 	h.latest = &sight{now, picture, err, h.latency, contended}
-	for seat := range h.seats {
+	for viewer := range h.viewers {
 		select {
-		case seat <- struct{}{}:
+		case viewer <- struct{}{}:
 		default: // it has not read the last one yet
 		}
 	}

@@ -50,9 +50,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return driver.Grant{}, err
 	}
 	for began := time.Now(); ; {
-		b := s.open(c, 0)
-		g, inWay, err := s.acquire(ctx, b, c)
-		if len(inWay) == 0 || !b.outlasts(ctx, inWay, began.Add(maxBound)) {
+		v := s.open(c, 0)
+		g, inWay, err := s.acquire(ctx, v, c)
+		if len(inWay) == 0 || !v.outlasts(ctx, inWay, began.Add(maxBound)) {
 			return g, err
 		}
 	}
@@ -60,22 +60,22 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // acquire makes one attempt. If it has failed because earlier attempts of this process are still at some nodes, inWay are
 // these nodes.
-func (s *Store) acquire(ctx context.Context, b *ballot, c driver.Claim) (g driver.Grant, inWay []int, err error) {
-	t, late := s.attempt(ctx, b, c, ranked.Claim{Rank: b.rank})
+func (s *Store) acquire(ctx context.Context, v *vote, c driver.Claim) (g driver.Grant, inWay []int, err error) {
+	t, late := s.attempt(ctx, v, c, ranked.Claim{Rank: v.rank})
 	if granted, _, _ := t.counts(); granted >= s.quorum {
-		if g, t, late = s.win(ctx, b, c, t); t == nil {
+		if g, t, late = s.win(ctx, v, c, t); t == nil {
 			return g, nil, nil
 		}
 	}
-	return s.lose(ctx, b, c, t, late)
+	return s.lose(ctx, v, c, t, late)
 }
 
-// outlasts waits until nothing of an attempt of this process before b is at the given nodes, and says whether that has
+// outlasts waits until nothing of an attempt of this process before v is at the given nodes, and says whether that has
 // come before the bound and the end of ctx.
-func (b *ballot) outlasts(ctx context.Context, nodes []int, bound time.Time) bool {
+func (v *vote) outlasts(ctx context.Context, nodes []int, bound time.Time) bool {
 	const look = 5 * time.Millisecond
 	for ctx.Err() == nil && time.Now().Before(bound) {
-		if !slices.ContainsFunc(nodes, func(i int) bool { return b.store.leftAt(i, b) }) {
+		if !slices.ContainsFunc(nodes, func(i int) bool { return v.store.leftAt(i, v) }) {
 			return true
 		}
 		timer := time.NewTimer(look)
@@ -89,24 +89,24 @@ func (b *ballot) outlasts(ctx context.Context, nodes []int, bound time.Time) boo
 }
 
 // attempt asks every node once, in the way of how. late says that nodes whose answers are missing were not waited for.
-func (s *Store) attempt(ctx context.Context, b *ballot, c driver.Claim, how ranked.Claim) (t *tally, late bool) {
-	how.Claim = b.at(c)
-	certain := b.launch(c.TTL)
+func (s *Store) attempt(ctx context.Context, v *vote, c driver.Claim, how ranked.Claim) (t *tally, late bool) {
+	how.Claim = v.at(c)
+	certain := v.launch(c.TTL)
 	t = s.newTally(c)
-	votes := make(chan vote, len(s.nodes))
+	answers := make(chan reply, len(s.nodes))
 	stop := s.fan(ctx, func(ctx context.Context, i int) {
-		v := vote{node: i, own: s.leftAt(i, b)}
-		v.grant, v.err = b.fly(i, func() (driver.Grant, error) { return s.acquireAt(ctx, i, how) })
-		v.own = v.own || s.leftAt(i, b) // as it asked, or since then
-		if v.held() != nil {
-			b.refusedAt(i)
+		a := reply{node: i, own: s.leftAt(i, v)}
+		a.grant, a.err = v.fly(i, func() (driver.Grant, error) { return s.acquireAt(ctx, i, how) })
+		a.own = a.own || s.leftAt(i, v) // as it asked, or since then
+		if a.held() != nil {
+			v.refusedAt(i)
 		}
 		if certain[i] < c.TTL {
-			v.grant.TTL = min(cmp.Or(v.grant.TTL, certain[i]), certain[i])
+			a.grant.TTL = min(cmp.Or(a.grant.TTL, certain[i]), certain[i])
 		}
-		votes <- v
+		answers <- a
 	})
-	late = s.count(ctx, t, votes)
+	late = s.count(ctx, t, answers)
 	if ctx.Err() != nil {
 		stop()
 	}
@@ -120,12 +120,12 @@ func (s *Store) acquireAt(ctx context.Context, i int, c ranked.Claim) (driver.Gr
 	return s.nodes[i].Acquire(ctx, c.Claim)
 }
 
-// win makes a quorum's grant that of the ballot. Otherwise it returns what the nodes have answered to the last step.
-func (s *Store) win(ctx context.Context, b *ballot, c driver.Claim, t *tally) (g driver.Grant, lost *tally, late bool) {
+// win makes a quorum's grant that of the vote. Otherwise it returns what the nodes have answered to the last step.
+func (s *Store) win(ctx context.Context, v *vote, c driver.Claim, t *tally) (g driver.Grant, lost *tally, late bool) {
 	g = t.grant()
 	if g.TTL > 0 && s.fenced {
-		g.Fence = b.largest(g.Fence)
-		t, late = s.raise(ctx, b, c, g.Fence)
+		g.Fence = v.largest(g.Fence)
+		t, late = s.raise(ctx, v, c, g.Fence)
 		if granted, _, _ := t.counts(); granted < s.quorum {
 			return driver.Grant{}, t, late
 		}
@@ -133,22 +133,22 @@ func (s *Store) win(ctx context.Context, b *ballot, c driver.Claim, t *tally) (g
 	if !s.fenced {
 		g.Fence = 0
 	}
-	if !b.won(&g) { // it was ended while its votes were counted
+	if !v.won(&g) { // it was ended while its answers were counted
 		return driver.Grant{}, t, late
 	}
-	s.complete(b)
+	s.complete(v)
 	return g, nil, false
 }
 
 // lose gives back an attempt without a quorum. The error says that the name is held if a node says so, unless it is ours
 // and we were only asking again, or may be held by what is left of our earlier attempts. Otherwise it has what the
 // others said. inWay are the nodes of those attempts, if there may be a quorum without them.
-func (s *Store) lose(ctx context.Context, b *ballot, c driver.Claim, t *tally, late bool) (g driver.Grant, inWay []int, err error) {
-	left := s.giveBack(ctx, c, b, late)
+func (s *Store) lose(ctx context.Context, v *vote, c driver.Claim, t *tally, late bool) (g driver.Grant, inWay []int, err error) {
+	left := s.giveBack(ctx, c, v, late)
 	some, decisive := t.others()
 	if left != owned && !decisive {
-		for i, v := range t.votes {
-			if v.own && v.held() != nil {
+		for i, a := range t.answers {
+			if a.own && a.held() != nil {
 				inWay = append(inWay, i)
 			}
 		}
@@ -170,7 +170,7 @@ const (
 
 // mayTake is how long to wait for further answers at least.
 func (t *tally) mayTake() time.Duration {
-	nodes, quorum := len(t.votes), t.store.quorum
+	nodes, quorum := len(t.answers), t.store.quorum
 	granted, held, failed := t.counts()
 	switch {
 	case granted+held >= quorum, failed > nodes-quorum:
@@ -183,14 +183,14 @@ func (t *tally) mayTake() time.Duration {
 }
 
 // count takes answers until they decide, or those that are missing are not worth the wait: then they count as failed.
-func (s *Store) count(ctx context.Context, t *tally, votes <-chan vote) (late bool) {
+func (s *Store) count(ctx context.Context, t *tally, answers <-chan reply) (late bool) {
 	timer := time.NewTimer(maxBound)
 	defer timer.Stop()
 	wait := maxBound
 	for {
 		granted, _, _ := t.counts()
 		_, refused := t.others()
-		if t.answers() == len(s.nodes) || refused || granted >= s.quorum && t.grant().TTL == t.claim.TTL {
+		if t.answered() == len(s.nodes) || refused || granted >= s.quorum && t.grant().TTL == t.claim.TTL {
 			return false
 		}
 		if least := t.mayTake(); least < wait {
@@ -198,8 +198,8 @@ func (s *Store) count(ctx context.Context, t *tally, votes <-chan vote) (late bo
 			timer.Reset(max(wait, 4*time.Since(t.began)))
 		}
 		select {
-		case v := <-votes:
-			t.add(v)
+		case a := <-answers:
+			t.add(a)
 		case <-timer.C:
 			t.close(errNoAnswer)
 			return true

@@ -86,7 +86,7 @@ func TestWhatTheNodesSayDecides(t *testing.T) {
 		for what, c := range rows {
 			t.Run(fmt.Sprint(op, ": ", what), func(t *testing.T) {
 				t.Parallel()
-				inMesh(t, len(c.fates), func(t *testing.T, m *mesh) {
+				overNodes(t, len(c.fates), func(t *testing.T, m *nodeSet) {
 					p := m.process()
 					if op != lab.OpAcquire {
 						p = m.holder("token")
@@ -140,7 +140,7 @@ func TestWhatTheNodesSayDecides(t *testing.T) {
 
 func TestOnlyWhatWasNeverAskedForIsCertainNotToBeSentAndAVerificationHealsNothing(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		p.next(lab.OpRelease, lab.Refused, lab.Refused, lab.Refused)
 		is(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
@@ -157,7 +157,7 @@ func TestOnlyWhatWasNeverAskedForIsCertainNotToBeSentAndAVerificationHealsNothin
 
 func TestAQuorumDoesNotWaitForSlowNodes(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		p.next(lab.OpAcquire, lab.RequestLost, lab.ReplyLost)
 		began := time.Now()
@@ -185,7 +185,7 @@ func TestAQuorumDoesNotWaitForSlowNodes(t *testing.T) {
 // Where the vote is split, one that is silent is waited for, but not for long.
 func TestANodeThatIsSilentCostsASplitVoteLittle(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		m.squat(0, 1)
 		p.next(lab.OpAcquire, 0, 0, 0, 0, lab.RequestLost)
@@ -200,7 +200,7 @@ func TestANodeThatIsSilentCostsASplitVoteLittle(t *testing.T) {
 
 func TestHeldSaysWhenAQuorumComesFreeAtTheLatest(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		for i, seconds := range []int{5, 3, 1, 9, 7} {
 			_, err := m.stores[i].Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", Label: "label", TTL: time.Duration(seconds) * time.Second})
 			ok(t, err)
@@ -224,7 +224,7 @@ func TestWhatAnAcquireIsGrantedAgainIsKeptBeyondTheFirstPromise(t *testing.T) {
 	for what, opts := range map[string][]redlock.Option{"plain": nil, "fenced": {redlock.WithFence()}} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inMesh(t, 5, func(t *testing.T, m *mesh) {
+			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				p, q := m.process(opts...), m.process(opts...)
 				_, err := p.store.Acquire(t.Context(), p.claim("token")) // core has not heard this
 				ok(t, err)
@@ -248,7 +248,7 @@ func TestWhatAnAcquireIsGrantedAgainIsKeptBeyondTheFirstPromise(t *testing.T) {
 func TestNodesThatAreDownHurryNobody(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 5} {
-		inMesh(t, n, func(t *testing.T, m *mesh) {
+		overNodes(t, n, func(t *testing.T, m *nodeSet) {
 			p := m.process()
 			for i, l := range p.links {
 				switch {

@@ -12,7 +12,7 @@ import (
 func TestAHolderIsSoonAtTheNodesThatHadNotHeardOfTheLastRelease(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []time.Duration{0, 5 * time.Millisecond} { // the new holder's way to that node
-		inMesh(t, 3, func(t *testing.T, m *mesh) {
+		overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 			last, next, other := m.holder("last"), m.process(), m.process()
 			last.links[2].Delay(9*time.Millisecond, 0)
 			ok(t, last.store.Release(t.Context(), last.claim("last")))

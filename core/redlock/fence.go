@@ -19,8 +19,8 @@ func (withFence) apply(s *Store) { s.fenced = true }
 const first = 1
 
 // raise makes the fence that a quorum has granted known to a quorum, before it is used: every node where
-// the ballot has the name, or nobody has, counts on from there. Each does both in one step, so no later
+// the vote has the name, or nobody has, counts on from there. Each does both in one step, so no later
 // grant that has one of these nodes gets a smaller fence. The tally is of the nodes that did.
-func (s *Store) raise(ctx context.Context, b *ballot, c driver.Claim, fence uint64) (t *tally, late bool) {
-	return s.attempt(ctx, b, c, ranked.Claim{Rank: first, Floor: fence})
+func (s *Store) raise(ctx context.Context, v *vote, c driver.Claim, fence uint64) (t *tally, late bool) {
+	return s.attempt(ctx, v, c, ranked.Claim{Rank: first, Floor: fence})
 }

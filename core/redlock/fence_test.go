@@ -13,10 +13,10 @@ import (
 )
 
 // fenced is a process with a link to every node, whose leases have fences.
-func (m *mesh) fenced() *process { return m.process(redlock.WithFence()) }
+func (m *nodeSet) fenced() *process { return m.process(redlock.WithFence()) }
 
 // ahead has the counter of a node run far ahead of the others, as if its clock did.
-func (m *mesh) ahead(node int, fence uint64) {
+func (m *nodeSet) ahead(node int, fence uint64) {
 	m.t.Helper()
 	c := driver.Claim{Name: "another name", Token: "token", TTL: time.Second}
 	_, err := m.stores[node].AcquireRanked(m.t.Context(), ranked.Claim{Claim: c, Floor: fence})
@@ -41,7 +41,7 @@ func (p *process) granted(without ...int) (fence uint64) {
 // The quorum that answers who asks again is another one, whose nodes have all minted smaller fences.
 func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.fenced()
 		m.ahead(0, 1<<52)
 		c := p.claim("token")
@@ -66,7 +66,7 @@ func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
 // A node had counted on from the lease's fence, and has lost its memory since. Asked again, it takes part once more.
 func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		forgets := newNode(m.stores[1])
 		linked := func() *process {
 			p := m.fenced()
@@ -106,7 +106,7 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 // A node that forgets takes the counter from whoever holds a name there, as it takes the lock.
 func TestANodeThatForgetsLearnsTheFenceFromItsHolder(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		forgetting := make([]*node, 5)
 		p := m.over(m.wrapped(func(i int, n *node) { forgetting[i] = n }), redlock.WithFence())
 		m.ahead(0, 1<<52)

@@ -16,7 +16,7 @@ import (
 )
 
 // operator is a process without links, since those cannot be looked through.
-func (m *mesh) operator(opts ...redlock.Option) *process {
+func (m *nodeSet) operator(opts ...redlock.Option) *process {
 	m.t.Helper()
 	nodes := make([]driver.Driver, len(m.stores))
 	for i, s := range m.stores {
@@ -35,7 +35,7 @@ func (p *process) look() inspect.LeaseInfo {
 
 func TestWhoHasAMajorityHoldsTheName(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.operator()
 		if info := p.look(); info.Held || info.Nodes != nil {
 			t.Errorf("a free name: %+v", info)
@@ -64,7 +64,7 @@ func TestWhoHasAMajorityHoldsTheName(t *testing.T) {
 
 func TestAMinorityThatIsDownHidesNothing(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p, operator := m.process(), m.operator()
 		x, err := p.locks.Acquire(t.Context(), "name")
 		ok(t, err)
@@ -91,7 +91,7 @@ func TestAMinorityThatIsDownHidesNothing(t *testing.T) {
 // What a slow node would say is not waited for.
 func TestALookDoesNotWaitForASilentNode(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		m.stores[2].SetDelay(time.Hour)
 		began := time.Now()
 		if info := m.operator().look(); !info.Nodes[2].Silent || time.Since(began) > time.Second {
@@ -103,7 +103,7 @@ func TestALookDoesNotWaitForASilentNode(t *testing.T) {
 
 func TestTheNamesThatAMajorityHasAreListedOnce(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.operator()
 		for i := range 50 {
 			_, err := p.locks.Acquire(t.Context(), fmt.Sprint("order:", i))

@@ -12,11 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/core/redlock"
 )
 
-// A release is done when a quorum has freed the name, so the node that answers last still has the ballot then. Nobody may ask for
+// A release is done when a quorum has freed the name, so the node that answers last still has the vote then. Nobody may ask for
 // the name again.
 func TestNamesThatAreUsedOnceTakeNoMemory(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		p.links[2].Delay(0, time.Millisecond)
 		for i := range 3 * redlock.MinPrune {
@@ -26,15 +26,15 @@ func TestNamesThatAreUsedOnceTakeNoMemory(t *testing.T) {
 			ok(t, p.store.Release(t.Context(), c))
 			time.Sleep(10 * time.Millisecond)
 		}
-		if _, names := redlock.Behind(p.store); redlock.Ballots(p.store)+names > redlock.MinPrune {
-			t.Errorf("%d and %d names are remembered", redlock.Ballots(p.store), names)
+		if _, names := redlock.Behind(p.store); redlock.Votes(p.store)+names > redlock.MinPrune {
+			t.Errorf("%d and %d names are remembered", redlock.Votes(p.store), names)
 		}
 	})
 }
 
 // Whoever campaigns may wait for months.
 func TestAWaitTakesNoMoreMemoryTheLongerItLasts(t *testing.T) { //nolint:paralleltest // it looks at the heap
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p, q := m.process(), m.process()
 		x, err := p.locks.Acquire(t.Context(), "name")
 		ok(t, err)
@@ -58,7 +58,7 @@ func TestAWaitTakesNoMoreMemoryTheLongerItLasts(t *testing.T) { //nolint:paralle
 // Each attempt asks of what earlier ones have left at the nodes. While a node says nothing, each leaves something there for a TTL.
 func TestTriesBesideASilentNodeAreSoonForgotten(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		m.squat(0, 1)
 		p.links[2].All(lab.RequestLost)
@@ -70,8 +70,8 @@ func TestTriesBesideASilentNodeAreSoonForgotten(t *testing.T) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		if ballots, _ := redlock.Behind(p.store); ballots > tries/4 {
-			t.Errorf("%d are remembered", ballots)
+		if votes, _ := redlock.Behind(p.store); votes > tries/4 {
+			t.Errorf("%d are remembered", votes)
 		}
 	})
 }

@@ -100,7 +100,7 @@ func (n *node) Release(ctx context.Context, c driver.Claim) error {
 }
 
 // wrapped are the nodes of m, each with faults.
-func (m *mesh) wrapped(faults func(i int, n *node)) []driver.Driver {
+func (m *nodeSet) wrapped(faults func(i int, n *node)) []driver.Driver {
 	nodes := make([]driver.Driver, len(m.stores))
 	for i, s := range m.stores {
 		n := newNode(s)
@@ -175,7 +175,7 @@ type odd struct {
 
 func TestTheNodesBoundWhatItCan(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		nodes := m.wrapped(func(i int, n *node) {
 			n.can = &[]driver.Capabilities{
 				{Fence: true, Dedup: true, Block: true, MinTTL: time.Second, MaxName: 100},
@@ -198,7 +198,7 @@ func TestValidityIsTheShortestOfTheBestQuorum(t *testing.T) {
 	}{
 		{[]int{5, 4, 3, 2, 1}, 3}, {[]int{1, 9, 2, 8, 7}, 7}, {[]int{1, 2, 99, 99, 99}, 10}, {[]int{4, 3, 2, 1}, 2}, {[]int{3, 1, 2}, 2},
 	} {
-		inMesh(t, len(c.ttls), func(t *testing.T, m *mesh) {
+		overNodes(t, len(c.ttls), func(t *testing.T, m *nodeSet) {
 			p := m.over(m.wrapped(func(i int, n *node) { n.most = time.Duration(c.ttls[i]) * time.Second }))
 			for range 2 { // asked again, it is the same
 				g, err := p.store.Acquire(t.Context(), p.claim("token"))
@@ -214,7 +214,7 @@ func TestValidityIsTheShortestOfTheBestQuorum(t *testing.T) {
 // those three is gone.
 func TestANodeThatGrantsLessThanWasPromisedDoesNotCount(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		var last *node
 		p := m.over(m.wrapped(func(i int, n *node) {
 			n.most = []time.Duration{2 * time.Second, 2 * time.Second, time.Hour, time.Hour, time.Hour}[i]
@@ -243,7 +243,7 @@ func TestAQuorumCannotAnswerOnlyIfNoNodeDoes(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inMesh(t, 3, func(t *testing.T, m *mesh) {
+			overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 				p := m.over(m.wrapped(func(i int, n *node) {
 					n.around, n.can = says(c.says[i]), &driver.Capabilities{Location: fmt.Sprint("host:", i)}
 				}))
@@ -269,7 +269,7 @@ func TestAQuorumCannotAnswerOnlyIfNoNodeDoes(t *testing.T) {
 // The operator mends the one while the others come back.
 func TestOneNodeThatRefusesItsClientEndsNoWait(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		wrong := driver.NotSent(driver.Refused(errors.New("WRONGPASS")))
 		var down atomic.Bool
 		down.Store(true)
@@ -316,7 +316,7 @@ func (l loaned) Value(key any) any {
 // core uses the contexts of its calls again.
 func TestWhatGoesOnWithoutTheCallerDoesNotUseItsContext(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.over(m.wrapped(func(i int, n *node) {
 			n.around = func(ctx context.Context, _ lab.Op, call func(context.Context) error) error {
 				time.Sleep([]time.Duration{0, 0, 50 * time.Millisecond}[i])
@@ -345,7 +345,7 @@ func TestNobodyIsToldHeldAfterAConfirmedReleaseWhereMessagesOvertakeEachOther(t 
 	for what, opts := range map[string][]redlock.Option{"plain": nil, "with a fence": {redlock.WithFence()}} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inMesh(t, 5, func(t *testing.T, m *mesh) {
+			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				late := func() *process {
 					nodes := make([]driver.Driver, len(m.stores))
 					for i, s := range m.stores {
@@ -379,7 +379,7 @@ func TestNobodyIsToldHeldAfterAConfirmedReleaseWhereMessagesOvertakeEachOther(t 
 	}
 }
 
-// A call that core has left behind may open a ballot that another call is ending.
+// A call that core has left behind may open a vote that another call is ending.
 func TestCallsOfOneTokenDoNotWaitForEachOtherForEver(t *testing.T) {
 	t.Parallel()
 	store := redlock.New(memory(3))

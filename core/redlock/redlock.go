@@ -31,8 +31,8 @@ type Store struct {
 	tasks *tasks.Group
 	late  []*sweep.Sweeper // for each node: what it may grant when nobody waits any more
 
-	mu      sync.Mutex // protects the fields below; taken before a ballot's
-	ballots map[owner]*ballot
+	mu      sync.Mutex // protects the fields below; taken before a vote's
+	votes   map[owner]*vote
 	behind  map[string]*leftover // by name: those that are over, and may be at nodes still
 	pruneAt int                  // the number of both at which those of no use any more are thrown out
 }
@@ -58,7 +58,7 @@ func New(nodes []driver.Driver, opts ...Option) *Store {
 		nodes:   nodes,
 		quorum:  len(nodes)/2 + 1,
 		tasks:   tasks.New(),
-		ballots: make(map[owner]*ballot),
+		votes:   make(map[owner]*vote),
 		pruneAt: minPrune,
 		behind:  make(map[string]*leftover),
 	}

@@ -16,26 +16,26 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	if err := driver.NotSent(ctx.Err()); err != nil {
 		return err
 	}
-	b := s.known(c)
-	err := s.release(ctx, c, b)
-	if b.earlier != nil {
-		_ = s.release(ctx, c, b.earlier) // it owns nothing; this waits until it is at no quorum any more
+	v := s.known(c)
+	err := s.release(ctx, c, v)
+	if v.earlier != nil {
+		_ = s.release(ctx, c, v.earlier) // it owns nothing; this waits until it is at no quorum any more
 	}
 	return err
 }
 
-func (s *Store) release(ctx context.Context, c driver.Claim, b *ballot) (err error) {
-	b.mu.Lock()
-	b.end(func(*seat) bool { return true })
-	b.mu.Unlock()
+func (s *Store) release(ctx context.Context, c driver.Claim, v *vote) (err error) {
+	v.mu.Lock()
+	v.end(func(*slot) bool { return true })
+	v.mu.Unlock()
 	settled := false
-	b.await(ctx, func() bool {
+	v.await(ctx, func() bool {
 		var all bool
-		settled, all, err = b.verdict()
+		settled, all, err = v.verdict()
 		return settled || all
 	})
 	if settled {
-		s.forget(c, b)
+		s.forget(c, v)
 	}
 	return err
 }
@@ -43,27 +43,27 @@ func (s *Store) release(ctx context.Context, c driver.Claim, b *ballot) (err err
 // verdict is what the releases came to so far. It is settled if no further answer can change
 // it; all says that every node has been asked since the last Release. The caller holds the
 // mutex.
-func (b *ballot) verdict() (settled, all bool, err error) {
+func (v *vote) verdict() (settled, all bool, err error) {
 	freedAt, absentAt, sent := 0, 0, false
 	var errs []error
 	all = true
-	for i := range b.seats {
-		switch seat := &b.seats[i]; seat.left {
+	for i := range v.slots {
+		switch slot := &v.slots[i]; slot.left {
 		case freed:
 			freedAt++
 		case absent:
 			absentAt++
 		default:
-			all = all && seat.tried
-			sent = sent || seat.doubt || !seat.tried || seat.freeing // or is sent again
-			errs = append(errs, seat.err)
+			all = all && slot.tried
+			sent = sent || slot.doubt || !slot.tried || slot.freeing // or is sent again
+			errs = append(errs, slot.err)
 		}
 	}
 	switch {
-	case freedAt >= b.store.quorum:
+	case freedAt >= v.store.quorum:
 		return true, all, nil
-	case absentAt > len(b.seats)-b.store.quorum:
-		left := b.rank == 0 || absentAt+freedAt >= b.store.quorum // of an even number, a quorum is more than that
+	case absentAt > len(v.slots)-v.store.quorum:
+		left := v.rank == 0 || absentAt+freedAt >= v.store.quorum // of an even number, a quorum is more than that
 		return left, all, driver.ErrNotOwner
 	}
 	err = errors.Join(errs...)
@@ -76,16 +76,16 @@ func (b *ballot) verdict() (settled, all bool, err error) {
 	return false, all, noQuorum(err)
 }
 
-// free releases the ballot at node i, in the background. The caller holds the mutex.
-func (b *ballot) free(i int) {
-	seat := &b.seats[i]
-	seat.asked = true
-	if seat.freeing {
-		seat.again = true
+// free releases the vote at node i, in the background. The caller holds the mutex.
+func (v *vote) free(i int) {
+	slot := &v.slots[i]
+	slot.asked = true
+	if slot.freeing {
+		slot.again = true
 		return
 	}
-	seat.freeing = true
-	b.store.tasks.Go(func() { b.freeing(i) })
+	slot.freeing = true
+	v.store.tasks.Go(func() { v.freeing(i) })
 }
 
 // Clean-up at a node: how long it may take in all, and the pause after the first failure;
@@ -97,13 +97,13 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-func (b *ballot) freeing(i int) {
+func (v *vote) freeing(i int) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxCleanUp)
 	defer cancel()
 	pause := firstPause
 	for {
-		err := b.release(ctx, i)
-		again, failed := b.took(i, err)
+		err := v.release(ctx, i)
+		again, failed := v.took(i, err)
 		switch {
 		case again:
 			continue
@@ -116,62 +116,62 @@ func (b *ballot) freeing(i int) {
 			pause = min(4*pause, lastPause)
 		case <-ctx.Done():
 			timer.Stop()
-			b.gaveUp(i)
+			v.gaveUp(i)
 			return
 		}
 	}
 }
 
-func (b *ballot) release(ctx context.Context, i int) error {
+func (v *vote) release(ctx context.Context, i int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience(ctx))
 	defer cancel()
-	b.mu.Lock()
-	claim := b.at(b.asked)
-	b.mu.Unlock()
-	return b.store.nodes[i].Release(ctx, claim)
+	v.mu.Lock()
+	claim := v.at(v.asked)
+	v.mu.Unlock()
+	return v.store.nodes[i].Release(ctx, claim)
 }
 
 // took takes the answer to a release. The first certain one stands: one that follows an
 // acquire that was late says nothing about who had the name. It has failed if it is to be
 // sent again, which is no use where there can be nothing.
-func (b *ballot) took(i int, err error) (again, failed bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	seat := &b.seats[i]
-	again, seat.again = seat.again, false
-	more := again || seat.flying+seat.waiting > 0 // releases: what was under way may have taken the name after this one
+func (v *vote) took(i int, err error) (again, failed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	slot := &v.slots[i]
+	again, slot.again = slot.again, false
+	more := again || slot.flying+slot.waiting > 0 // releases: what was under way may have taken the name after this one
 	switch {
 	case err != nil && !errors.Is(err, driver.ErrNotOwner):
-		failed = b.rank > 0 || seat.taken() || seat.flying > 0
-		seat.err = err
-		seat.doubt = seat.doubt || driver.Explain(err).Open()
-	case seat.left != unknown:
+		failed = v.rank > 0 || slot.taken() || slot.flying > 0
+		slot.err = err
+		slot.doubt = slot.doubt || driver.Explain(err).Open()
+	case slot.left != unknown:
 	case more:
-		seat.doubt = seat.doubt || err == nil
-	case err != nil && !seat.doubt:
-		seat.left = absent
+		slot.doubt = slot.doubt || err == nil
+	case err != nil && !slot.doubt:
+		slot.left = absent
 	default: // "not the owner" after one that went unanswered: that one has freed it
-		seat.left = freed
+		slot.left = freed
 	}
-	seat.tried = !more
-	seat.freeing = again || failed
-	close(b.stirred)
-	b.stirred = make(chan struct{})
+	slot.tried = !more
+	slot.freeing = again || failed
+	close(v.stirred)
+	v.stirred = make(chan struct{})
 	return again, failed
 }
 
 // gaveUp ends the clean-up at a node, unless somebody has asked for another one meanwhile.
-func (b *ballot) gaveUp(i int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	seat := &b.seats[i]
-	seat.freeing = false
+func (v *vote) gaveUp(i int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	slot := &v.slots[i]
+	slot.freeing = false
 	switch {
-	case seat.again:
-		seat.again = false
-		b.free(i)
-	case seat.left == unknown && b.over: // it may be back long before the TTL ends
-		seat.stray = time.Now()
-		b.sweep(i, b.most)
+	case slot.again:
+		slot.again = false
+		v.free(i)
+	case slot.left == unknown && v.over: // it may be back long before the TTL ends
+		slot.stray = time.Now()
+		v.sweep(i, v.most)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // What a node said is there for errors.As; its certainties are not the quorum's.
 func TestAnErrorOfOneNodeDoesNotSpeakForAll(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		p.next(lab.OpAcquire, lab.Refused, lab.ReplyReset, lab.ReplyReset)
 		_, err := p.store.Acquire(t.Context(), p.claim("token"))
@@ -30,7 +30,7 @@ func TestAnErrorOfOneNodeDoesNotSpeakForAll(t *testing.T) {
 
 func TestCloseWaitsForTheCleanUpAndNotForEver(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		x, err := p.locks.Acquire(t.Context(), "name")
 		ok(t, err)
@@ -58,7 +58,7 @@ func TestCloseWaitsForTheCleanUpAndNotForEver(t *testing.T) {
 
 func TestNothingPrintsAToken(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.holder("token-of-core")
 		secret := p.links[0].LastClaim().Token
 		p.links[0].All(lab.ReplyReset)
@@ -79,7 +79,7 @@ func TestNothingPrintsAToken(t *testing.T) {
 
 func TestAReleaseThatIsAskedForWhileAnotherGivesUpIsSentAgain(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.holder("token")
 		p.links[0].All(lab.Refused)
 		p.links[1].All(lab.Refused)
@@ -97,7 +97,7 @@ func TestWhatANodeGrantsLateIsGivenBackWithinASecond(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{time.Millisecond, ttl / 10, ttl * 8 / 10} {
 		for _, release := range []bool{false, true} {
-			inMesh(t, 5, func(t *testing.T, m *mesh) {
+			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				p := m.process()
 				if release { // two of the grants come after the release
 					p.next(lab.OpAcquire, lab.RequestLate, lab.RequestLate)
@@ -128,7 +128,7 @@ func TestWhatANodeGrantsLateIsGivenBackWithinASecond(t *testing.T) {
 // CloseIdle, which waits for three seconds.
 func TestCleanUpBeginsNoMoreOnceItIsClosed(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		p.links[0].All(lab.RequestLost, lab.OpAcquire)
 		x, err := p.locks.TryAcquire(t.Context(), "name")

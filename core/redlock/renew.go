@@ -48,7 +48,7 @@ type round struct {
 
 // poll is what the nodes have answered to the renewal of one claim.
 type poll struct {
-	ballot  *ballot
+	vote    *vote
 	ours    int             // nodes that have renewed it
 	gone    int             // nodes that said that it is not ours
 	certain []time.Duration // for how long each node stands that renews it
@@ -63,11 +63,11 @@ func (s *Store) newRound(claims []driver.Claim) *round {
 		claims: make([]driver.Claim, len(claims)), polls: make([]poll, len(claims)),
 	}
 	for j, c := range claims {
-		b := s.known(c)
-		r.polls[j].ballot = b
-		r.claims[j] = b.at(c)
+		v := s.known(c)
+		r.polls[j].vote = v
+		r.claims[j] = v.at(c)
 		if c.TTL > 0 {
-			r.polls[j].certain = b.renews(c.TTL)
+			r.polls[j].certain = v.renews(c.TTL)
 		}
 	}
 	return r
@@ -78,7 +78,7 @@ func (r *round) take(i int, answers []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.heard++
-	heal := make(map[int][]*ballot)
+	heal := make(map[int][]*vote)
 	for j := range r.polls {
 		p := &r.polls[j]
 		before := r.undecided(p)
@@ -94,17 +94,17 @@ func (r *round) take(i int, answers []error) {
 			continue
 		}
 		for _, node := range p.unsure { // without them there may be no quorum at the next renewal
-			heal[node] = append(heal[node], p.ballot)
+			heal[node] = append(heal[node], p.vote)
 		}
 		p.unsure = nil
 		if p.ours < r.store.quorum {
 			continue
 		}
 		if before {
-			p.ballot.renewed(r.began, r.claims[j].TTL)
+			p.vote.renewed(r.began, r.claims[j].TTL)
 		}
 		for _, node := range p.lost {
-			heal[node] = append(heal[node], p.ballot)
+			heal[node] = append(heal[node], p.vote)
 		}
 		p.lost = nil
 	}
@@ -112,8 +112,8 @@ func (r *round) take(i int, answers []error) {
 		r.over = true
 		close(r.decided)
 	}
-	for node, ballots := range heal {
-		r.store.tasks.Go(func() { _ = r.store.heal(node, ballots) })
+	for node, votes := range heal {
+		r.store.tasks.Go(func() { _ = r.store.heal(node, votes) })
 	}
 }
 
@@ -126,12 +126,12 @@ func (r *round) undecided(p *poll) bool {
 // promised does not count: it is asked again what it grants.
 func (p *poll) add(i int, ttl time.Duration, err error) {
 	if ttl > 0 {
-		p.ballot.renewedAt(i, err)
+		p.vote.renewedAt(i, err)
 	}
 	switch {
 	case err == nil && ttl > 0 && p.certain[i] < ttl:
 		p.errs = append(p.errs, errShorter)
-	case err == nil && p.ballot.counts(i):
+	case err == nil && p.vote.counts(i):
 		p.ours++
 	case err == nil:
 		p.unsure = append(p.unsure, i)
@@ -144,38 +144,38 @@ func (p *poll) add(i int, ttl time.Duration, err error) {
 }
 
 // renews takes note of a renewal at all nodes.
-func (b *ballot) renews(ttl time.Duration) (certain []time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.asked.TTL = ttl
-	for i := range b.seats {
-		certain = append(certain, b.sends(i, ttl))
+func (v *vote) renews(ttl time.Duration) (certain []time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.asked.TTL = ttl
+	for i := range v.slots {
+		certain = append(certain, v.sends(i, ttl))
 	}
 	return certain
 }
 
 // renewedAt takes note of its outcome at node i.
-func (b *ballot) renewedAt(i int, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.answered(i, err)
+func (v *vote) renewedAt(i int, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.answered(i, err)
 }
 
-func (b *ballot) counts(i int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	most := b.seats[i].longest
-	return b.seats[i].granted && (most == 0 || b.longest > 0 && most >= b.longest)
+func (v *vote) counts(i int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	most := v.slots[i].longest
+	return v.slots[i].granted && (most == 0 || v.longest > 0 && most >= v.longest)
 }
 
 // renewed takes note that a quorum has renewed.
-func (b *ballot) renewed(began time.Time, ttl time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.longest > 0 {
-		ttl = min(ttl, b.longest)
+func (v *vote) renewed(began time.Time, ttl time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.longest > 0 {
+		ttl = min(ttl, v.longest)
 	}
-	b.until = began.Add(ttl)
+	v.until = began.Add(ttl)
 }
 
 func (r *round) verdicts() []error {
@@ -197,14 +197,14 @@ func (r *round) verdicts() []error {
 
 // heal acquires at one node what a quorum holds and that node has lost. It stops where the
 // node stops answering: the next renewal finds what is missing. It says what the last one was answered.
-func (s *Store) heal(node int, ballots []*ballot) (err error) {
-	for _, b := range ballots {
-		claim, ok := b.board(node)
+func (s *Store) heal(node int, votes []*vote) (err error) {
+	for _, v := range votes {
+		claim, ok := v.board(node)
 		if !ok {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience(context.Background()))
-		_, err = b.fly(node, func() (driver.Grant, error) { return s.acquireAt(ctx, node, claim) })
+		_, err = v.fly(node, func() (driver.Grant, error) { return s.acquireAt(ctx, node, claim) })
 		cancel()
 		if driver.Explain(err).Open() {
 			break
@@ -213,16 +213,16 @@ func (s *Store) heal(node int, ballots []*ballot) (err error) {
 	return err
 }
 
-// board returns the claim if the ballot is to be acquired at a node, and counts it as flying. Not beside
+// board returns the claim if the vote is to be acquired at a node, and counts it as flying. Not beside
 // another command that does so, nor when the grant is over, released or not: this may be the
 // end of a slow queue.
-func (b *ballot) board(i int) (c ranked.Claim, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.over || b.seats[i].flying > 0 || !b.stands() {
+func (v *vote) board(i int) (c ranked.Claim, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over || v.slots[i].flying > 0 || !v.stands() {
 		return c, false
 	}
-	b.seats[i].flying++
-	b.sends(i, b.asked.TTL)
-	return ranked.Claim{Claim: b.at(b.asked), Rank: first, Floor: b.fence}, true
+	v.slots[i].flying++
+	v.sends(i, v.asked.TTL)
+	return ranked.Claim{Claim: v.at(v.asked), Rank: first, Floor: v.fence}, true
 }

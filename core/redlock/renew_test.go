@@ -12,7 +12,7 @@ import (
 )
 
 // holder is a process that holds the name at every node.
-func (m *mesh) holder(token string) *process {
+func (m *nodeSet) holder(token string) *process {
 	m.t.Helper()
 	p := m.process()
 	_, err := p.store.Acquire(m.t.Context(), p.claim(token))
@@ -28,7 +28,7 @@ func (p *process) renew() error {
 func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 4, 5} {
-		inMesh(t, n, func(t *testing.T, m *mesh) {
+		overNodes(t, n, func(t *testing.T, m *nodeSet) {
 			p := m.process()
 			x, err := p.locks.Acquire(t.Context(), "name")
 			ok(t, err)
@@ -50,7 +50,7 @@ func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
 // behind itself.
 func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.holder("token")
 		p.flush(0)
 		p.links[0].Next(lab.OpAcquire, lab.HeldBack)
@@ -71,7 +71,7 @@ func TestALateHealingDoesNotOutliveALoss(t *testing.T) {
 // until that one's grant is over.
 func TestHealingsGoOneAfterTheOtherAndNoneBeginsAfterTheTenure(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		var claims []driver.Claim
 		for _, name := range []string{"one", "two"} {
@@ -99,7 +99,7 @@ func TestHealingsGoOneAfterTheOtherAndNoneBeginsAfterTheTenure(t *testing.T) {
 
 func TestOneStoreRenewsManyAndAnswersEach(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		acquire := func(from, to int) (claims []driver.Claim) {
 			for i := from; i < to; i++ {
@@ -121,8 +121,8 @@ func TestOneStoreRenewsManyAndAnswersEach(t *testing.T) {
 		}
 		acquire(2000, 5000) // throws out the others, not these
 		renewed(claims)
-		if n := redlock.Ballots(p.store); n > 3500 {
-			t.Errorf("%d ballots", n)
+		if n := redlock.Votes(p.store); n > 3500 {
+			t.Errorf("%d votes", n)
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestOneStoreRenewsManyAndAnswersEach(t *testing.T) {
 func TestANodeWhoseReplyWasLostCountsFromTheNextRenewalOn(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 5} {
-		inMesh(t, n, func(t *testing.T, m *mesh) {
+		overNodes(t, n, func(t *testing.T, m *nodeSet) {
 			p := m.process()
 			for _, l := range p.links[n/2+1:] {
 				l.Next(lab.OpAcquire, lab.ReplyLost)

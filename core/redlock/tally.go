@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 )
 
-// vote is the last answer of a node.
-type vote struct {
+// reply is the last answer of a node.
+type reply struct {
 	node  int
 	grant driver.Grant
 	err   error
@@ -19,40 +19,40 @@ type vote struct {
 	own   bool // an earlier attempt of this process may have been there
 }
 
-func (v vote) held() *driver.Held {
-	h, _ := errors.AsType[*driver.Held](v.err)
+func (a reply) held() *driver.Held {
+	h, _ := errors.AsType[*driver.Held](a.err)
 	return h
 }
 
 // tally is what the nodes have answered to an attempt.
 type tally struct {
-	store *Store
-	claim driver.Claim // as core asks
-	began time.Time    // before any request: no node's TTL began earlier
-	votes []vote       // for each node
+	store   *Store
+	claim   driver.Claim // as core asks
+	began   time.Time    // before any request: no node's TTL began earlier
+	answers []reply      // for each node
 }
 
 func (s *Store) newTally(c driver.Claim) *tally {
-	return &tally{store: s, claim: c, began: time.Now(), votes: make([]vote, len(s.nodes))}
+	return &tally{store: s, claim: c, began: time.Now(), answers: make([]reply, len(s.nodes))}
 }
 
 // add counts the answer of a node.
-func (t *tally) add(v vote) {
-	v.came = true
-	if v.err != nil && v.held() == nil {
-		v.err = t.store.at(v.node, v.err)
+func (t *tally) add(a reply) {
+	a.came = true
+	if a.err != nil && a.held() == nil {
+		a.err = t.store.at(a.node, a.err)
 	}
-	t.votes[v.node] = v
+	t.answers[a.node] = a
 }
 
 // counts says how many nodes have granted the name, have refused it, and have failed.
 func (t *tally) counts() (granted, held, failed int) {
-	for _, v := range t.votes {
+	for _, a := range t.answers {
 		switch {
-		case !v.came:
-		case v.err == nil:
+		case !a.came:
+		case a.err == nil:
 			granted++
-		case v.held() != nil:
+		case a.held() != nil:
 			held++
 		default:
 			failed++
@@ -61,18 +61,18 @@ func (t *tally) counts() (granted, held, failed int) {
 	return granted, held, failed
 }
 
-func (t *tally) answers() int {
+func (t *tally) answered() int {
 	granted, held, failed := t.counts()
 	return granted + held + failed
 }
 
 func (t *tally) errs() (errs []error) {
-	for _, v := range t.votes {
+	for _, a := range t.answers {
 		switch {
-		case v.own && v.held() != nil:
-			errs = append(errs, t.store.at(v.node, errOwn))
-		case v.came && v.err != nil && v.held() == nil:
-			errs = append(errs, v.err)
+		case a.own && a.held() != nil:
+			errs = append(errs, t.store.at(a.node, errOwn))
+		case a.came && a.err != nil && a.held() == nil:
+			errs = append(errs, a.err)
 		}
 	}
 	return errs
@@ -80,9 +80,9 @@ func (t *tally) errs() (errs []error) {
 
 // close counts those who have not answered as failed.
 func (t *tally) close(why error) {
-	for i, v := range t.votes {
-		if !v.came {
-			t.add(vote{node: i, err: why, last: v.last})
+	for i, a := range t.answers {
+		if !a.came {
+			t.add(reply{node: i, err: why, last: a.last})
 		}
 	}
 }
@@ -104,15 +104,15 @@ func (t *tally) grant() driver.Grant {
 	var untils []time.Time
 	var longest []time.Duration
 	g := driver.Grant{Asked: t.began}
-	for _, v := range t.votes {
-		if !v.came || v.err != nil {
+	for _, a := range t.answers {
+		if !a.came || a.err != nil {
 			continue
 		}
-		untils = append(untils, t.until(v.grant))
-		longest = append(longest, cmp.Or(v.grant.Longest, 1<<63-1))
-		g.Fence = max(g.Fence, v.grant.Fence)
-		if v.grant.Asked.Before(g.Asked) && !v.grant.Asked.IsZero() {
-			g.Asked = v.grant.Asked
+		untils = append(untils, t.until(a.grant))
+		longest = append(longest, cmp.Or(a.grant.Longest, 1<<63-1))
+		g.Fence = max(g.Fence, a.grant.Fence)
+		if a.grant.Asked.Before(g.Asked) && !a.grant.Asked.IsZero() {
+			g.Asked = a.grant.Asked
 		}
 	}
 	slices.SortFunc(untils, func(a, b time.Time) int { return b.Compare(a) })
@@ -127,20 +127,20 @@ func (t *tally) grant() driver.Grant {
 // refused says whether somebody is in the way, and no quorum is possible.
 func (t *tally) refused() bool {
 	_, held, failed := t.counts()
-	return held > 0 && len(t.votes)-held-failed < t.store.quorum
+	return held > 0 && len(t.answers)-held-failed < t.store.quorum
 }
 
 // others says whether somebody is in the way who is certainly not an earlier attempt of this process, and whether no
 // quorum is possible for that, even once those attempts have gone.
 func (t *tally) others() (some, decisive bool) {
 	others := 0
-	for _, v := range t.votes {
-		if v.held() != nil && !v.own {
+	for _, a := range t.answers {
+		if a.held() != nil && !a.own {
 			others++
 		}
 	}
 	_, _, failed := t.counts()
-	return others > 0, others > 0 && len(t.votes)-others-failed < t.store.quorum
+	return others > 0, others > 0 && len(t.answers)-others-failed < t.store.quorum
 }
 
 // held says who is in the way, and when enough of the nodes come free at the latest. It
@@ -148,8 +148,8 @@ func (t *tally) others() (some, decisive bool) {
 func (t *tally) held() *driver.Held {
 	var helds []*driver.Held
 	granted, _, _ := t.counts()
-	for _, v := range t.votes {
-		if h := v.held(); h != nil {
+	for _, a := range t.answers {
+		if h := a.held(); h != nil {
 			helds = append(helds, h)
 		}
 	}

@@ -23,7 +23,7 @@ func TestProcessesWhoseMessagesCrossAreServedSoon(t *testing.T) {
 		within                     time.Duration
 	}{"split votes": {3, 10, 100, 5 * time.Second}, "waiters": {8, 1, 40, 500 * time.Millisecond}} {
 		for seed := range uint64(20) {
-			inMesh(t, 5, func(t *testing.T, m *mesh) {
+			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				rnd := rand.New(rand.NewPCG(seed, 1))
 				some := func() time.Duration { return time.Duration(rnd.IntN(5000)) * time.Microsecond } // as far apart as the first pause is long
 				first, err := m.process().locks.Acquire(t.Context(), "name")
@@ -90,7 +90,7 @@ func TestNobodyIsRefusedForWhatIsLeftOfItsOwnAttempts(t *testing.T) {
 	t.Parallel()
 	got := 0
 	for seed := range uint64(5) {
-		inMesh(t, 5, func(t *testing.T, m *mesh) {
+		overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 			p := m.fenced()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -119,7 +119,7 @@ func TestNobodyIsRefusedForWhatIsLeftOfItsOwnAttempts(t *testing.T) {
 // The same when neither the attempt nor a release has had an answer. The Store remembers until when that may be there, and not the attempt.
 func TestNobodyIsRefusedForWhatWentUnanswered(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 3, func(t *testing.T, m *mesh) {
+	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		m.squat(0)
 		p.links[0].Delay(time.Millisecond, 0) // node 2 is asked before the others have decided

@@ -77,10 +77,10 @@ func queued(err error) error {
 // nodes for ranks. Its own is above all of them, by less than the step between two, and by chance: then entries that
 // come at the same time have different ones.
 func (s *Store) rank(ctx context.Context, c driver.Claim) (rank uint64, granted bool, err error) {
-	b := s.known(c)
-	b.mu.Lock()
-	rank, granted = b.rank, b.granted && b.stands()
-	b.mu.Unlock()
+	v := s.known(c)
+	v.mu.Lock()
+	rank, granted = v.rank, v.granted && v.stands()
+	v.mu.Unlock()
 	if rank > 0 || granted {
 		return rank, granted, nil
 	}
@@ -103,31 +103,31 @@ var errTurn = new(driver.Held)
 
 // stand waits at all nodes, until a quorum says that it is the entry's turn, or cannot be asked, or ctx ends.
 func (s *Store) stand(ctx context.Context, c driver.Claim, rank uint64) error {
-	b := s.open(c, rank)
-	apart, stop := b.detached(ctx)
+	v := s.open(c, rank)
+	apart, stop := v.detached(ctx)
 	defer stop()
-	said := make(chan vote, 4*len(s.nodes)) // what a node says before it has ended is told as long as there is room
+	said := make(chan reply, 4*len(s.nodes)) // what a node says before it has ended is told as long as there is room
 	for i, node := range s.ranked {
-		at := ranked.Claim{Claim: b.at(c), Rank: b.rank}
+		at := ranked.Claim{Claim: v.at(c), Rank: v.rank}
 		at.Heard = func(h *driver.Held) {
 			if len(said) < 2*len(s.nodes) {
-				said <- vote{node: i, err: h}
+				said <- reply{node: i, err: h}
 			}
 		}
 		s.tasks.Go(func() {
-			said <- vote{node: i, err: b.waits(i, func() error { return node.WaitRanked(apart, at) }), last: true}
+			said <- reply{node: i, err: v.waits(i, func() error { return node.WaitRanked(apart, at) }), last: true}
 		})
 	}
 	t := s.newTally(c)
 	if s.listen(ctx, stop, t, said) {
-		b.done()
+		v.done()
 		return nil
 	}
 	_, _, failed := t.counts()
-	if failed > len(s.nodes)-s.quorum || b.unheard(t, driver.PlaceLife(c.TTL)) {
-		s.leaveQueues(c, b)
+	if failed > len(s.nodes)-s.quorum || v.unheard(t, driver.PlaceLife(c.TTL)) {
+		s.leaveQueues(c, v)
 	} else {
-		b.done()
+		v.done()
 	}
 	t.close(errNoAnswer)
 	if failed <= len(s.nodes)-s.quorum && t.refused() {
@@ -138,7 +138,7 @@ func (s *Store) stand(ctx context.Context, c driver.Claim, rank uint64) error {
 
 // listen takes answers until they decide, and says whether it is the entry's turn. Once ctx has ended it stops the
 // waits, and they have a moment to say whether the entry is in their queues.
-func (s *Store) listen(ctx context.Context, stop func(), t *tally, said <-chan vote) bool {
+func (s *Store) listen(ctx context.Context, stop func(), t *tally, said <-chan reply) bool {
 	over := ctx.Done()
 	var last <-chan time.Time
 	for turns, waiting := 0, len(s.nodes); ; {
@@ -150,24 +150,24 @@ func (s *Store) listen(ctx context.Context, stop func(), t *tally, said <-chan v
 			return false
 		}
 		select {
-		case v := <-said:
-			if v.last {
+		case a := <-said:
+			if a.last {
 				waiting--
 			}
-			if v.err == error(errTurn) { //nolint:errorlint // our own, as it is
+			if a.err == error(errTurn) { //nolint:errorlint // our own, as it is
 				turns++
 			}
 			if turns >= s.quorum {
 				return true
 			}
-			t.hear(v, past(ctx))
+			t.hear(a, past(ctx))
 		case <-over:
 			over, last = nil, time.After(lastWords)
 			stop()
 		case <-last:
-			for i, v := range t.votes {
-				if !v.last {
-					t.votes[i] = vote{}
+			for i, a := range t.answers {
+				if !a.last {
+					t.answers[i] = reply{}
 				}
 			}
 			return false
@@ -176,14 +176,14 @@ func (s *Store) listen(ctx context.Context, stop func(), t *tally, said <-chan v
 }
 
 // hear takes what a node says while it waits, or, last, as it ends. A failure once ctx is over says nothing.
-func (t *tally) hear(v vote, over bool) {
+func (t *tally) hear(a reply, over bool) {
 	switch {
-	case t.votes[v.node].last: // what it has said before comes late
+	case t.answers[a.node].last: // what it has said before comes late
 		return
-	case v.held() == nil && over:
-		t.votes[v.node] = vote{last: true}
+	case a.held() == nil && over:
+		t.answers[a.node] = reply{last: true}
 	default:
-		t.add(v)
+		t.add(a)
 	}
 	if t.refused() {
 		t.claim.Tell(t.held())
@@ -200,7 +200,7 @@ func past(ctx context.Context) bool {
 func (t *tally) unsaid() error {
 	errs := t.errs()
 	sent := slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, driver.ErrNotSent) })
-	return t.failure(!sent && len(errs) == len(t.votes))
+	return t.failure(!sent && len(errs) == len(t.answers))
 }
 
 // A node that refused what a quorum has granted is asked again after healAfter, and again after five times as long each, so many
@@ -210,17 +210,17 @@ const (
 	healTries = 3
 )
 
-// complete acquires a ballot that was won at the nodes that have refused it, and, if it has stood in queues, at all that have not
+// complete acquires a vote that was won at the nodes that have refused it, and, if it has stood in queues, at all that have not
 // granted it: their last holder's release has reached a quorum, and not yet them.
-func (s *Store) complete(b *ballot) {
+func (s *Store) complete(v *vote) {
 	for i := range s.nodes {
-		if b.misses(i) {
-			s.healSoon(b, i)
+		if v.misses(i) {
+			s.healSoon(v, i)
 		}
 	}
 }
 
-func (s *Store) healSoon(b *ballot, node int) {
+func (s *Store) healSoon(v *vote, node int) {
 	s.tasks.Go(func() {
 		pause := healAfter
 		for range healTries {
@@ -228,11 +228,11 @@ func (s *Store) healSoon(b *ballot, node int) {
 			select {
 			case <-timer.C:
 				pause *= 5
-			case <-b.queued.Done(): // it is over
+			case <-v.queued.Done(): // it is over
 				timer.Stop()
 				return
 			}
-			if !b.misses(node) || driver.Explain(s.heal(node, []*ballot{b})).Kind != driver.HeldBy {
+			if !v.misses(node) || driver.Explain(s.heal(node, []*vote{v})).Kind != driver.HeldBy {
 				return
 			}
 		}

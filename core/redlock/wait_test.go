@@ -16,7 +16,7 @@ import (
 )
 
 // queue has processes wait for "name", one after the other, and returns the order in which they had it.
-func (m *mesh) queue(n int) (served func() []int) {
+func (m *nodeSet) queue(n int) (served func() []int) {
 	m.t.Helper()
 	var mu sync.Mutex // protects order
 	var order []int
@@ -46,7 +46,7 @@ func (m *mesh) queue(n int) (served func() []int) {
 }
 
 // serve releases x, and says in which order all who wait had the name, and how long that took.
-func (m *mesh) serve(x *core.Lease, served func() []int) (order []int, took time.Duration) {
+func (m *nodeSet) serve(x *core.Lease, served func() []int) (order []int, took time.Duration) {
 	m.t.Helper()
 	began := time.Now()
 	ok(m.t, x.Release(m.t.Context()))
@@ -56,15 +56,15 @@ func (m *mesh) serve(x *core.Lease, served func() []int) (order []int, took time
 
 func TestAMinorityThatIsDownChangesNothingForThoseWhoWait(t *testing.T) {
 	t.Parallel()
-	for what, harm := range map[string]func(m *mesh){
-		"none":            func(*mesh) {},
-		"before":          func(m *mesh) { m.stores[0].SetDown(true); m.stores[3].SetDown(true) },
-		"silent":          func(m *mesh) { m.stores[0].SetDelay(10 * time.Second) },
-		"loses its queue": func(m *mesh) { m.stores[0].SetDown(true) },
+	for what, harm := range map[string]func(m *nodeSet){
+		"none":            func(*nodeSet) {},
+		"before":          func(m *nodeSet) { m.stores[0].SetDown(true); m.stores[3].SetDown(true) },
+		"silent":          func(m *nodeSet) { m.stores[0].SetDelay(10 * time.Second) },
+		"loses its queue": func(m *nodeSet) { m.stores[0].SetDown(true) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inMesh(t, 5, func(t *testing.T, m *mesh) {
+			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				x, err := m.process().locks.Acquire(t.Context(), "name")
 				ok(t, err)
 				synctest.Wait() // every node has granted it
@@ -104,7 +104,7 @@ func TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
 	t.Parallel()
 	for _, why := range []error{driver.NotSent(context.DeadlineExceeded), driver.UnknownOutcome(context.DeadlineExceeded)} {
 		for _, fades := range []bool{false, true} {
-			inMesh(t, 5, func(t *testing.T, m *mesh) {
+			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				var err atomic.Pointer[error]
 				p, other := m.over(m.wrapped(func(_ int, n *node) {
 					n.around = func(ctx context.Context, op lab.Op, call func(context.Context) error) error {
@@ -145,7 +145,7 @@ func TestAnEntryOutlastsAWaitThatNoNodeAnswersInTime(t *testing.T) {
 // Two say that it is the entry's turn, and then all connections to the others break, the last one as the last of all to answer.
 func TestAWaitThatNoQuorumAnswersEndsWithTheLastAnswer(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.over(m.wrapped(func(i int, n *node) {
 			n.around = func(ctx context.Context, op lab.Op, call func(context.Context) error) error {
 				if op != lab.OpWait || i < 2 {
@@ -178,7 +178,7 @@ func TestWhoHasNoQuorumStandsInNobodysWay(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			inMesh(t, 5, func(t *testing.T, m *mesh) {
+			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				x, err := m.process().locks.Acquire(t.Context(), "name")
 				ok(t, err)
 				apart := m.process()
@@ -211,7 +211,7 @@ func TestWhoHasNoQuorumStandsInNobodysWay(t *testing.T) {
 }
 
 // wantLine fails the test unless so many are in the queue at each of some nodes.
-func (m *mesh) wantLine(n int, nodes ...*memlock.Store) {
+func (m *nodeSet) wantLine(n int, nodes ...*memlock.Store) {
 	m.t.Helper()
 	synctest.Wait()
 	for i, s := range nodes {
@@ -226,7 +226,7 @@ func (m *mesh) wantLine(n int, nodes ...*memlock.Store) {
 // as long as anybody waits.
 func TestAHealingComesBeforeThoseWhoWait(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		x, err := p.locks.Acquire(t.Context(), "name")
 		ok(t, err)
@@ -247,7 +247,7 @@ func TestAHealingComesBeforeThoseWhoWait(t *testing.T) {
 // them to chance.
 func TestTheNextHolderSoonHasAllNodes(t *testing.T) {
 	t.Parallel()
-	inMesh(t, 5, func(t *testing.T, m *mesh) {
+	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p, next := m.process(), m.process()
 		x, err := p.locks.Acquire(t.Context(), "name")
 		ok(t, err)

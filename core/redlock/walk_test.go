@@ -166,7 +166,7 @@ func TestWhateverBecomesOfMessagesOneOwnsTheNameAndNothingStays(t *testing.T) {
 	t.Parallel()
 	grants := 0
 	for seed := range uint64(160) {
-		inMesh(t, 3+int(seed%3), func(t *testing.T, m *mesh) {
+		overNodes(t, 3+int(seed%3), func(t *testing.T, m *nodeSet) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
 			var opts []redlock.Option
 			var all *fences
@@ -215,8 +215,8 @@ func TestWhateverBecomesOfMessagesOneOwnsTheNameAndNothingStays(t *testing.T) {
 				t.Errorf("seed %d: taken at %d nodes", seed, m.taken())
 			}
 			for _, w := range walkers {
-				if n := redlock.Ballots(w.store); n != 0 && !short { // those of lost leases are thrown out later
-					t.Errorf("seed %d: %d ballots are left", seed, n)
+				if n := redlock.Votes(w.store); n != 0 && !short { // those of lost leases are thrown out later
+					t.Errorf("seed %d: %d votes are left", seed, n)
 				}
 			}
 		})

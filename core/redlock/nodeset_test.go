@@ -16,17 +16,17 @@ import (
 
 const ttl = 10 * time.Second
 
-// mesh is some nodes in virtual time.
-type mesh struct {
+// nodeSet is some nodes in virtual time.
+type nodeSet struct {
 	t      *testing.T
 	stores []*memlock.Store
 }
 
-// inMesh runs f in a bubble.
-func inMesh(t *testing.T, nodes int, f func(t *testing.T, m *mesh)) {
+// overNodes runs f in a bubble.
+func overNodes(t *testing.T, nodes int, f func(t *testing.T, m *nodeSet)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		m := &mesh{t: t}
+		m := &nodeSet{t: t}
 		for range nodes {
 			m.stores = append(m.stores, memlock.New())
 		}
@@ -37,13 +37,13 @@ func inMesh(t *testing.T, nodes int, f func(t *testing.T, m *mesh)) {
 
 // process is one that has a link of its own to every node.
 type process struct {
-	m     *mesh
+	m     *nodeSet
 	links []*lab.Net
 	store *redlock.Store
 	locks *core.Locker
 }
 
-func (m *mesh) process(opts ...redlock.Option) *process {
+func (m *nodeSet) process(opts ...redlock.Option) *process {
 	m.t.Helper()
 	nodes, links := make([]driver.Driver, len(m.stores)), make([]*lab.Net, len(m.stores))
 	for i, s := range m.stores {
@@ -56,7 +56,7 @@ func (m *mesh) process(opts ...redlock.Option) *process {
 }
 
 // over is a process that has these nodes.
-func (m *mesh) over(nodes []driver.Driver, opts ...redlock.Option) *process {
+func (m *nodeSet) over(nodes []driver.Driver, opts ...redlock.Option) *process {
 	m.t.Helper()
 	p := &process{m: m}
 	p.store = redlock.New(nodes, opts...)
@@ -91,7 +91,7 @@ func (p *process) flush(node int) {
 }
 
 // taken says at how many nodes somebody has the name.
-func (m *mesh) taken() (n int) {
+func (m *nodeSet) taken() (n int) {
 	m.t.Helper()
 	for _, s := range m.stores {
 		probe := driver.Claim{Name: "name", Token: "probe", TTL: time.Second}
@@ -104,7 +104,7 @@ func (m *mesh) taken() (n int) {
 	return n
 }
 
-func (m *mesh) wantTaken(want int) {
+func (m *nodeSet) wantTaken(want int) {
 	m.t.Helper()
 	synctest.Wait()
 	if n := m.taken(); n != want {
@@ -113,7 +113,7 @@ func (m *mesh) wantTaken(want int) {
 }
 
 // squat has somebody else take the name at some nodes.
-func (m *mesh) squat(nodes ...int) {
+func (m *nodeSet) squat(nodes ...int) {
 	m.t.Helper()
 	for _, i := range nodes {
 		_, err := m.stores[i].Acquire(m.t.Context(), driver.Claim{Name: "name", Token: "squatter", Label: "squatter", TTL: time.Hour})
