@@ -58,8 +58,8 @@ var onServers = map[string]func(ctx context.Context, r *run, n *node, f Fault){
 			n.admin.PExpire(ctx, prefix+f.Name, r.ttl)
 		}
 	},
-	"counter": func(ctx context.Context, _ *run, n *node, f Fault) { n.admin.Del(ctx, counter) },
-	"ahead": func(ctx context.Context, _ *run, n *node, f Fault) {
+	"counter": func(ctx context.Context, _ *run, n *node, _ Fault) { n.admin.Del(ctx, counter) },
+	"ahead": func(ctx context.Context, _ *run, n *node, _ Fault) {
 		n.admin.Set(ctx, counter, time.Now().Add(10*time.Minute).UnixMicro(), 0)
 	},
 }
