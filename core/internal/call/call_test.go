@@ -90,12 +90,18 @@ func TestAnAnswerAtTheVeryEndOfAWaitIsHeard(t *testing.T) {
 func TestAPanicIsAnOpenOutcomeOnWhateverGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, punctual := range []bool{false, true} {
+		var p *Port
 		f := &fake{
-			can:   driver.Capabilities{Punctual: punctual},
-			does:  func(context.Context, driver.Claim) (driver.Grant, error) { panic("boom") },
+			can: driver.Capabilities{Punctual: punctual},
+			does: func(context.Context, driver.Claim) (driver.Grant, error) {
+				if apart := p.Tasks.Count() > 0; apart == punctual { // fallback relies on it
+					t.Errorf("punctual: %t, and on a goroutine of its own: %t", punctual, apart)
+				}
+				panic("boom")
+			},
 			renew: func(context.Context, []driver.Claim) []error { panic("boom") },
 		}
-		p := f.port()
+		p = f.port()
 		for _, op := range []Op{Acquire, Wait, Release} {
 			r := p.Send(context.Background(), op, driver.Claim{}, p.Clock.Read(), time.Second, nil)
 			if _, ok := errors.AsType[*Panic](r.Err); !ok || !r.Meaning().Open() {
@@ -203,8 +209,12 @@ func TestAGrantCountsFromWhenItsDriverHasAsked(t *testing.T) {
 		}}
 		p := f.port()
 		now := p.Clock.Read()
-		if r := p.Send(t.Context(), Wait, driver.Claim{}, now, time.Minute, nil); r.Asked.Since(now) != time.Second || r.Now.Since(now) != 2*time.Second {
+		r := p.Send(t.Context(), Acquire, driver.Claim{}, now, time.Minute, nil)
+		if r.Asked.Since(now) != time.Second || r.Now.Since(now) != 2*time.Second {
 			t.Errorf("asked after %s, now after %s", r.Asked.Since(now), r.Now.Since(now))
+		}
+		if p.Inline(t.Context(), r.Now.Awake()) {
+			t.Error("who answers after a second counts as quick")
 		}
 	})
 }

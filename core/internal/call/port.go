@@ -83,7 +83,7 @@ func (p *Port) heard(r Reply) {
 }
 
 // Inline says that a command with ctx runs on its caller's goroutine: nothing can delay it there for longer than a quick driver
-// takes.
+// takes. One whose ctx cannot end always does, if the driver is punctual: nothing of it uses ctx when Send has returned.
 func (p *Port) Inline(ctx context.Context, now clock.Awake) bool {
 	return p.Can.Punctual && (ctx.Done() == nil || p.isQuick(now))
 }
