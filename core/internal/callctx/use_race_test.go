@@ -4,6 +4,7 @@ package callctx
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,16 @@ func TestAnyUseAfterTheCallIsFound(t *testing.T) {
 			t.Errorf("%s: %q", what, got)
 		}
 	}
+}
+
+// Where there is a value in between, package context waits for the end of a child on a goroutine of its own.
+func TestAGoroutineOfPackageContextMayBeginAfterTheCall(t *testing.T) { //nolint:paralleltest // with one processor, it does
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	ctx, end := new(Pool).Get(t.Context(), time.Now(), time.Minute)
+	_, cancel := context.WithCancel(context.WithValue(ctx, new(Pool), nil))
+	cancel()
+	end()
+	runtime.Gosched() // here it would panic
 }
 
 func TestAChildThatOutlivesTheCallIsFound(t *testing.T) {

@@ -33,7 +33,7 @@ type Claim struct {
 	mu     sync.Mutex // protects the fields below; a leaf
 	phase  phase
 	placed bool          // it may stand in the queue, or owns the name and no hold has it; no release was answered since
-	first  bool          // the last command that asked is a Wait, and before it the token stood nowhere
+	first  bool          // before the last command that asked, the token stood nowhere
 	open   int32         // how many commands may act without our knowledge: under way, or given up
 	renews int32         // how many renewals may act: they only prolong what the token owns
 	sent   time.Duration // TTL of the last command that asked
@@ -134,7 +134,7 @@ func (c *Claim) Ask(op call.Op, w *Wish, fences int) driver.Claim {
 	defer c.mu.Unlock()
 	ask := w.ask(c.Name, c.token)
 	ask.Fences = fences
-	c.first = op == call.Wait && !c.placed
+	c.first = !c.placed
 	c.open++
 	c.placed = c.placed || op == call.Wait
 	c.sends(ask.TTL)

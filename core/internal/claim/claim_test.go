@@ -177,9 +177,10 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 		c := claimOf("n")
 		c.Ask(call.Acquire, wish(time.Second), 0)
 		c.Answer(0, silence)
+		c.LeftBehind(0)
 		row.stage(c)
-		if clean := c.Outcome(row.op, row.late); clean != row.clean || c.Quiet() != row.quiet {
-			t.Errorf("%s: clean %t, quiet %t", what, clean, c.Quiet())
+		if clean := c.Outcome(row.op, row.late); clean != row.clean || c.Quiet() != row.quiet || c.Hangs() == (row.op == call.Wait) {
+			t.Errorf("%s: clean %t, quiet %t, hangs %t", what, clean, c.Quiet(), c.Hangs())
 		}
 		if row.clean {
 			c.Cleaned(driver.Meaning{Kind: driver.Done}, c.Settles())

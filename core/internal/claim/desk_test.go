@@ -117,22 +117,33 @@ func TestWhileTooManyHangNothingMoreIsSent(t *testing.T) {
 func TestFewCleanUpsHangAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var hang, most atomic.Int32
+		var takes atomic.Int64 // a release
+		takes.Store(int64(time.Second))
 		s := &slow{delay: func(op string) time.Duration {
 			if op == "release" {
-				most.Store(max(most.Load(), hang.Add(1)))
+				return time.Duration(takes.Load())
 			}
 			return time.Hour
 		}}
 		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+		var all []*Claim
 		for range 100 {
 			c := d.New("n")
-			r := d.Acquire(t.Context(), c, wish(30*time.Second), 0, d.Port.Clock.Read(), 300*time.Millisecond)
-			d.Clean(c, c.Drop(r.Now.Awake()))
+			d.Acquire(t.Context(), c, wish(30*time.Second), 0, d.Port.Clock.Read(), time.Microsecond)
+			all = append(all, c)
 		}
-		time.Sleep(time.Minute)
-		if most.Load() > 2*sweep.Many { // some are sent before others are known to hang
-			t.Errorf("%d hang", most.Load())
+		for _, c := range all {
+			d.Clean(c, c.Drop(d.Port.Clock.Now()))
+		}
+		for _, row := range []struct {
+			after time.Duration
+			most  int32 // three times as many as may hang: some are sent before others are known to
+		}{{first + time.Second/10, 3 * sweep.Many}, {time.Minute, 3 * sweep.Few}} { // all were silent before
+			time.Sleep(row.after)
+			if n := d.hangs.Load(); n == 0 || n > row.most {
+				t.Errorf("%d hang, more than %d", n, row.most)
+			}
+			time.AfterFunc(30*time.Second, func() { takes.Store(int64(time.Hour)) })
 		}
 		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
 			t.Error(err)
@@ -183,11 +194,20 @@ func TestTheServiceMayStillExecuteWhatItHasNotAnswered(t *testing.T) {
 		driver.ErrNotSent:      {},
 		driver.ErrCannotAnswer: {Once: true, For: time.Second},
 	} {
-		d := NewDesk(call.New(&without{outage: outage}, clock.New(), tasks.New()))
-		c := d.New("n")
-		r := d.Acquire(t.Context(), c, &Wish{TTL: time.Second, Degrade: true}, 0, d.Port.Clock.Read(), 300*time.Millisecond)
-		if x := c.Drop(r.Now.Awake()); x != want {
-			t.Errorf("%v: %+v", outage, x)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			d := NewDesk(call.New(&without{outage: outage}, clock.New(), tasks.New()))
+			c := d.New("n")
+			r := d.Acquire(t.Context(), c, &Wish{TTL: time.Second, Degrade: true}, 0, d.Port.Clock.Read(), 300*time.Millisecond)
+			x := c.Drop(r.Now.Awake())
+			if x != want {
+				t.Errorf("%v: %+v", outage, x)
+			}
+			d.Clean(c, x)
+			d.Close()
+			closed := time.Now()
+			if err := d.Port.Tasks.Wait(t.Context()); err != nil || time.Since(closed) > 2*sweep.AtClose {
+				t.Errorf("%v: %v, and it goes on for %s after Close", outage, err, time.Since(closed))
+			}
+		})
 	}
 }
