@@ -78,8 +78,7 @@ func (a *Asker) Answered(r call.Reply, broken bool) Step {
 	switch m.Kind {
 	case driver.Done:
 		return a.granted(r)
-	case driver.HeldBy:
-		a.line.Tell(News{Held: m.Held, At: now})
+	case driver.HeldBy: // Heard was told, when it was new
 	case driver.Marked:
 		a.line.Fail(func(w Waiting) error {
 			if w.Want.Dedup > 0 && w.Want.Scope == a.want.Scope {

@@ -38,6 +38,9 @@ func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
 	silence := call.Reply{Err: call.ErrNoAnswer, Now: at(33 * ms)}
 	short, a := waits(t, p, 100*ms, silence)
 	long, _ := waits(t, p, 3*time.Second, silence)
+	if p.Table.Watch("n").Known {
+		t.Error("a silence tells of a holder")
+	}
 	s := a.Next(at(40*ms).Awake(), nil)
 	if s.Do != Send || s.For != driver.Recheck(100*ms) {
 		t.Fatal(s)
@@ -62,12 +65,32 @@ func TestSilenceCountsFromTheLastAnswer(t *testing.T) {
 	p := &Place{Table: NewTable()}
 	p.Can.Hears = true
 	c, a := waits(t, p, 100*ms, call.Reply{Err: &driver.Held{}, Now: at(90 * ms)})
+	if v := p.Table.Watch("n"); v.News.Held == nil || v.News.At != at(90*ms).Awake() {
+		t.Errorf("who looks is not told of the answer: %+v", v)
+	}
 	for words, now := range []time.Duration{180 * ms, 190 * ms} {
 		a.Next(at(90*ms).Awake(), nil)
 		if a.Answered(call.Reply{Err: call.ErrNoAnswer, Now: at(now)}, false); len(c.Words()) != words {
 			t.Errorf("%s: %d words", now, len(c.Words()))
 		}
 		a.Next(at(now).Awake(), nil) // a pause
+	}
+}
+
+// Neither is the end of a round, which has told of its answer when that was new.
+func TestARefusalOfOneWishIsToldToNobodyElse(t *testing.T) {
+	t.Parallel()
+	p := &Place{Table: NewTable()}
+	p.Can.Hears = true
+	held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
+	first, a := waits(t, p, 100*ms, held)
+	other, _ := waits(t, p, 100*ms, held)
+	for i, outcome := range []error{&driver.Held{}, driver.Refused(errors.New("denied"))} {
+		a.Next(at(ms).Awake(), nil)
+		a.Answered(call.Reply{Err: outcome, Now: at(time.Duration(1+i) * time.Second)}, false)
+	}
+	if v := p.Table.Watch("n"); len(first.Words()) != 1 || len(other.Words()) != 0 || v.News.Err != nil || v.News.At != at(ms).Awake() {
+		t.Errorf("%d and %d words, %+v", len(first.Words()), len(other.Words()), v)
 	}
 }
 
