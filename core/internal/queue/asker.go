@@ -55,7 +55,7 @@ func (t *Table[W, H, N]) Pass(key string, h H, early bool, next func(W) bool) (p
 		l.send(w, Word[H]{Hold: h})
 		return true, nil
 	}
-	if early && !l.asker {
+	if early {
 		l.asker = true
 		return false, l
 	}
@@ -68,13 +68,11 @@ func (t *Table[W, H, N]) Vacate(key string, h H) (start *Line[W, H, N]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.lines[key]
-	if l == nil {
+	if l == nil || l.has != h { // others have had it since, or can have it at the same time
 		return nil
 	}
-	if l.has == h {
-		l.held = false
-		l.tell()
-	}
+	l.held = false
+	l.tell()
 	if !l.wake() {
 		return nil
 	}

@@ -205,6 +205,9 @@ func (w *world) step() error {
 			w.has = 0
 		}
 		l := w.Vacate("n", h)
+		if passed, late := w.Pass("n", h, true, func(int) bool { return false }); passed || late != nil {
+			return errors.New("what was lost before its work has ended is passed on")
+		}
 		return w.start(l, l != nil)
 	}
 	return nil
@@ -278,6 +281,28 @@ func TestTheLastOneWhoLeavesBreaksTheRoundOff(t *testing.T) {
 	_, waits, _ := q.Enter("n", false, &waiter{Of: 3})
 	if of, _, ok := l.First(nil); !waits || !ok || of != 3 {
 		t.Error("who comes before the asker has seen it is asked for")
+	}
+}
+
+// The asker that began before the release was over has had the name since, and the line is another one.
+func TestAReleaseThatIsAnsweredLateBeginsNobody(t *testing.T) {
+	t.Parallel()
+	q := New[int, int, string]()
+	never := func(int) bool { return false }
+	l, _, _ := q.Enter("n", false, new(waiter))
+	l.Granted(func() int { return 1 })
+	q.Enter("n", false, &waiter{Of: 2})
+	if _, l = q.Pass("n", 1, true, never); l == nil || !l.Give(false, func(int) (int, bool) { return 2, true }) {
+		t.Fatal("no asker")
+	}
+	q.Pass("n", 2, true, never)
+	q.Vacate("n", 2)
+	if _, waits, _ := q.Enter("n", false, new(waiter)); waits {
+		t.Fatal("the name is free")
+	}
+	q.Enter("n", false, new(waiter))
+	if q.Vacate("n", 1) != nil {
+		t.Error("a call asks, and an asker as well")
 	}
 }
 
