@@ -42,7 +42,7 @@ func (x *Term) End(now clock.Reading) (release bool, loss Loss) {
 // MayRelease says whether a release may be sent at now. It may not while a renewal is under way, which could come after it, and when
 // the term is over: nobody knows then whose the name is, and nothing is renewed.
 func (x *Term) MayRelease(now clock.Reading) bool {
-	return x.state == Ending && !x.flight && x.Stands(now)
+	return !x.flight && x.Stands(now)
 }
 
 // Result is what a release has come to.
