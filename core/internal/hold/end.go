@@ -64,9 +64,7 @@ func (e *Ending) Send(now clock.Reading) (c driver.Claim, bound time.Duration, o
 	if !h.term.MayRelease(now) {
 		return c, 0, false
 	}
-	if !e.tried {
-		h.Claim.End()
-	}
+	h.Claim.End()
 	e.tried = true
 	left := e.left
 	left.Keep = e.keep(now)

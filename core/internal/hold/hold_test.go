@@ -84,7 +84,7 @@ func (s *site) hold(name string, ttl time.Duration, t term.Turn) *Hold {
 	w := &Want{Name: name, Terms: &Terms{Wish: claim.Wish{TTL: ttl}, Turn: t}, Work: &work{s, name}}
 	now := s.port.Clock.Read()
 	h := New(name, &Site{Watch: s.dog, Keeper: s})
-	h.Begin(call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1}}, ttl, w)
+	h.Begin(call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1, Fences: 2}}, ttl, w)
 	return h
 }
 
@@ -280,13 +280,52 @@ func TestARenewalThatIsNotSentAnyMoreKeepsNoReleaseWaiting(t *testing.T) {
 	})
 }
 
+func TestTheNextTurnIsStoppedByItsOwnMaxHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(&renews{}, clock.New())
+		h := s.hold("n", 30*time.Second, term.Turn{Every: 10 * time.Second})
+		w := &Want{Name: "n", Terms: &Terms{Wish: h.want.Wish, Turn: term.Turn{MaxHold: time.Second}}, Work: h.want.Work}
+		if !h.Next(s.port.Clock.Read(), w) {
+			t.Fatal("no turn")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if why, _, _ := s.seen("n"); why != term.MaxHold {
+			t.Error(why)
+		}
+		s.end(h)
+	})
+}
+
+func TestWhatIsGrantedAgainDuringTheReleaseIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(&renews{}, clock.New())
+		h, now := s.hold("n", 3*time.Second, term.Turn{}), s.port.Clock.Read()
+		h.Claim.Ask(call.Acquire, &h.want.Wish, 0)
+		h.Claim.Answer(now.Awake(), driver.Meaning{})
+		e, _, _ := h.End(now, claim.Left{})
+		e.Send(now)
+		h.Claim.Outcome(call.Acquire, driver.Meaning{Kind: driver.Done}) // after the release or before: nobody knows
+		e.Answered(driver.Meaning{Kind: driver.Done})
+		if o := e.Over(now); !o.Cleanup.Once {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
 func TestWhatHasEndedIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &renews{does: func(_ context.Context, claims []driver.Claim) []error { return make([]error, len(claims)) }}
 		s := newSite(d, clock.New())
 		h := s.hold("name", time.Minute, term.Turn{})
+		h.want.MinHold = time.Hour
 		h.confirm(s.port)
+		if left, _ := h.Left(s.port.Clock.Read()); left > time.Minute {
+			t.Errorf("MinHold keeps the name, and not trust for %s", left)
+		}
 		s.end(h)
 		h.confirm(s.port) // its goroutine ran late
 		if n := d.commands.Load(); n != 1 {
