@@ -171,10 +171,9 @@ func (l *Looker) single(ctx context.Context) error {
 	if len(names) == 0 {
 		names = []string{probe}
 	}
-	if len(names) > mostNames {
-		at, _ := slices.BinarySearch(names, l.next)
-		names = slices.Concat(names[at:], names[:at])[:mostNames]
-	}
+	at, _ := slices.BinarySearch(names, l.next)
+	names = slices.Concat(names[at:], names[:at])
+	names = names[:min(len(names), mostNames)]
 	infos := make([]inspect.LeaseInfo, len(names))
 	errs := make([]error, len(names))
 	var all sync.WaitGroup
