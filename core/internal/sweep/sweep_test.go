@@ -144,10 +144,12 @@ func TestACloseEndsItSoon(t *testing.T) {
 	for _, answers := range []Outcome{Answered, Silent} {
 		swept(t, func(s *Sweeper) {
 			c := &tally{began: time.Now()}
-			s.Add(Task{For: time.Hour, Clean: func(time.Duration) Outcome { c.add(); return answers }})
+			task := Task{For: time.Hour, Clean: func(time.Duration) Outcome { c.add(); return answers }}
+			s.Add(task)
 			later(time.Minute)
 			before, _, _ := c.take()
 			s.Close()
+			s.Add(task)
 			later(time.Hour)
 			if n, last, _ := c.take(); n < before+2 || last < time.Minute+AtClose/2 || last > time.Minute+2*AtClose {
 				t.Errorf("answered %v: %d more, the last after %s", answers, n-before, last-time.Minute)
@@ -245,6 +247,7 @@ func TestWhatIsRefusedAtOnceIsAskedSeldom(t *testing.T) {
 			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { n.Add(1); return Silent }})
 			later(10 * time.Millisecond)
 		}
+		later(time.Hour)
 		if n.Load() < 1000 || n.Load() > 2000 {
 			t.Errorf("%d commands", n.Load())
 		}

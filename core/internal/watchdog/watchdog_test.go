@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 )
 
-// renews is a backend that only renews.
+// renews is a backend that only renews, the first claim of all once.
 type renews struct {
 	driver.Driver
 
@@ -23,10 +23,14 @@ type renews struct {
 func (*renews) Capabilities() driver.Capabilities { return driver.Capabilities{Punctual: true} }
 
 func (d *renews) Renew(_ context.Context, claims []driver.Claim) []error {
-	for _, c := range claims {
+	errs := make([]error, len(claims))
+	for i, c := range claims {
+		if len(d.names) > 0 && c.Name == d.names[0] {
+			errs[i] = driver.ErrCannotAnswer
+		}
 		d.names = append(d.names, c.Name)
 	}
-	return make([]error, len(claims))
+	return errs
 }
 
 // dog is what is watched, and its watchdog.
@@ -106,15 +110,18 @@ func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := new(renews)
 		d := New[*dog](call.New(service, clock.New(), tasks.New()))
-		all := []*dog{{dog: d, name: "one"}, {dog: d, name: "over", over: true}, {dog: d, name: "two"}}
+		all := []*dog{{dog: d, name: "one"}, {dog: d, name: "over", over: true}, {dog: d, name: "two"}, {dog: d}}
 		for _, x := range all {
 			d.Watch(x)
 			d.Set(x, d.port.Clock.Now().Add(time.Millisecond), 0)
 		}
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		if fmt.Sprint(service.names) != "[one two]" || all[0].heard != 1 || all[1].heard != 0 || all[2].heard != 1 {
+		if fmt.Sprint(service.names) != "[one two one two]" || all[0].heard != 2 || all[1].heard != 0 || all[2].heard != 2 {
 			t.Errorf("%v were renewed, and told %d, %d, %d times", service.names, all[0].heard, all[1].heard, all[2].heard)
+		}
+		if d.renewer.grown > 0 {
+			t.Errorf("there was no answer to one of two, and the next command may have %d", d.renewer.grown)
 		}
 		d.Abandon()
 	})
