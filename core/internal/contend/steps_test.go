@@ -78,19 +78,23 @@ func TestSilenceCountsFromTheLastAnswer(t *testing.T) {
 }
 
 // Neither is the end of a round, which has told of its answer when that was new.
-func TestARefusalOfOneWishIsToldToNobodyElse(t *testing.T) {
+func TestWhatEndsOneWishIsToldToNobodyElse(t *testing.T) {
 	t.Parallel()
-	p := &Place{Table: NewTable()}
-	p.Can.Hears = true
-	held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
-	first, a := waits(t, p, 100*ms, held)
-	other, _ := waits(t, p, 100*ms, held)
-	for i, outcome := range []error{&driver.Held{}, driver.Refused(errors.New("denied"))} {
-		a.Next(at(ms).Awake(), nil)
-		a.Answered(call.Reply{Err: outcome, Now: at(time.Duration(1+i) * time.Second)}, false)
-	}
-	if v := p.Table.Watch("n"); len(first.Words()) != 1 || len(other.Words()) != 0 || v.News.Err != nil || v.News.At != at(ms).Awake() {
-		t.Errorf("%d and %d words, %+v", len(first.Words()), len(other.Words()), v)
+	for what, ends := range map[string]error{"refused": driver.Refused(errors.New("denied")), "done before": &driver.Duplicate{}} {
+		p := &Place{Table: NewTable()}
+		p.Can.Hears = true
+		held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
+		first, a := waits(t, p, 100*ms, held)
+		other, _ := waits(t, p, 100*ms, held)
+		first.Want.Dedup, first.Want.Scope = time.Hour, "one"
+		other.Want.Dedup, other.Want.Scope = time.Hour, "another"
+		for i, outcome := range []error{held.Err, ends} {
+			a.Next(at(ms).Awake(), nil)
+			a.Answered(call.Reply{Err: outcome, Now: at(time.Duration(1+i) * time.Second)}, false)
+		}
+		if v := p.Table.Watch("n"); len(first.Words()) != 1 || len(other.Words()) != 0 || v.News.Err != nil || v.News.At != at(ms).Awake() {
+			t.Errorf("%s: %d and %d words, %+v", what, len(first.Words()), len(other.Words()), v)
+		}
 	}
 }
 
