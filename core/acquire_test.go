@@ -50,6 +50,21 @@ func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
 	})
 }
 
+func TestWhoWaitsBehindATryKnowsWhatThatWasTold(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name", core.WithLabel("them"))
+		b.link.Delay(time.Millisecond, 0)
+		b.link.Drop(lab.OpWait)
+		try := b.begin(func() error { return second(b.locks.TryAcquire(b.Context(), "name")) })
+		synctest.Wait()
+		if held := b.heldBy(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second)))); held.Label != "them" {
+			b.Errorf("%#v", held)
+		}
+		b.is(<-try, core.ErrHeld)
+	})
+}
+
 func TestTheEndOfTheContextIsJoinedWithWhatWasKnown(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

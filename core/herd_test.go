@@ -126,6 +126,7 @@ func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			for _, err := range []error{
 				second(b.locks.TryAcquire(context.Background(), "a")),
+				second(b.locks.TryAcquire(context.Background(), "a", core.WithLimit(1))), // which is exclusive, too
 				b.locks.Do(context.Background(), "a", noWork, core.WithWait(time.Second)),
 				b.locks.Do(b.in(time.Second), "a", noWork),
 			} {

@@ -56,7 +56,12 @@ func TestTheContextEndsWhenTrustDoes(t *testing.T) {
 		x := b.acquire(b.locks, "name", core.WithoutRenewal())
 		b.took(ttl-drift, 0, func() { <-x.Context().Done() })
 		b.reason(x, core.ReasonExpired)
+		ended := time.Now()
+		time.Sleep(time.Second)
 		b.is(x.Release(b.Context()), core.ErrLost)
+		if until := x.ValidUntil(); !until.Equal(ended) {
+			b.Errorf("trusted until %s after its end", until.Sub(ended))
+		}
 		b.sent(0, lab.OpRelease, lab.OpRenew) // of a lease that is neither renewed nor held
 	})
 }

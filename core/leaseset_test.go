@@ -296,6 +296,18 @@ func TestASetWhoseCallerLeavesIsGivenBackWithinTheTimeOfOneName(t *testing.T) {
 	})
 }
 
+func TestTheReleaseOfASetUnderAContextThatHasEndedWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		s := b.set(b.locks.AcquireAll(b.Context(), pair))
+		ctx, cancel := context.WithCancel(s.Context())
+		cancel()
+		b.link.Drop(lab.OpRelease)
+		b.took(40*time.Millisecond, 0, func() { b.is(s.Release(ctx), core.ErrUnavailable, context.Canceled) })
+		b.link.Heal()
+	})
+}
+
 func TestASetThatLosesANameAfterItsTimeSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -319,7 +331,7 @@ func TestASetIsTrustedForAsLongAsTheFirstOfItsLeasesThatEnds(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "b", core.WithoutRenewal())
 		time.Sleep(time.Second)
-		s := b.set(b.locks.AcquireAll(x.Context(), pair, core.WithoutRenewal()))
+		s := b.set(b.locks.AcquireAll(x.Context(), []string{"a", "b", "c"}, core.WithoutRenewal()))
 		if until := s.ValidUntil(); !until.Equal(x.ValidUntil()) || !until.Before(s.Lease("a").ValidUntil()) {
 			b.Errorf("until %s, and %s", until, x.ValidUntil())
 		}

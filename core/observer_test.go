@@ -316,17 +316,27 @@ func TestAnObserverThatEndsTheGoroutineLeavesNoLease(t *testing.T) {
 	}
 }
 
+// madeKey is in the contexts that a test has made.
+type madeKey struct{}
+
 func TestALeaseIsAcquiredBeforeItIsLost(t *testing.T) {
 	t.Parallel()
 	var told []core.EventKind
 	virtual(t, func(b *bench) {
-		b.is(b.acquire(b.locks, "name", core.WithMaxHold(ttl/10)).Release(b.Context()), core.ErrLost)
+		x := b.acquire(b.locks, "name", core.WithMaxHold(ttl/10))
+		if x.Context().Value(madeKey{}) != nil {
+			b.Error("the work has another context than the end that observers were told of")
+		}
+		b.is(x.Release(b.Context()), core.ErrLost)
 		synctest.Wait()
 		if !slices.Equal(told, []core.EventKind{core.EventAcquired, core.EventLost}) {
 			b.Errorf("%v", told)
 		}
 	}, core.WithObserver(func(e core.Event) { told = append(told, e.Kind) }),
-		core.WithWorkContext(func(context.Context, core.Event) context.Context { time.Sleep(ttl / 5); return nil }))
+		core.WithWorkContext(func(ctx context.Context, _ core.Event) context.Context {
+			time.Sleep(ttl / 5)
+			return context.WithValue(ctx, madeKey{}, true)
+		}))
 }
 
 func TestWorkThatOnlyAsksLearnsThatItsCallerHasGone(t *testing.T) {

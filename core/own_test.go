@@ -27,8 +27,8 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 		b.store.SetDown(false)
 		leases = append(leases, b.acquire(locks, "e", core.WithLimit(1), me))
 		ctx, leave := context.WithCancel(b.Context())
-		for i := range 2 {
-			go func() { _, _ = locks.Acquire(ctx, "a:1", core.WithLabel(fmt.Sprint("waiter ", i))) }()
+		for i, kind := range []core.Option{core.WithLimit(1), core.WithShared()} { // in two lines
+			go func() { _, _ = locks.Acquire(ctx, "a:1", core.WithLabel(fmt.Sprint("waiter ", i)), kind) }()
 			time.Sleep(time.Second)
 		}
 		leases = append(leases, b.acquire(locks, "b", core.WithShared(), me))

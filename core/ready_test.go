@@ -54,7 +54,16 @@ func TestReadyCleansUpBehindItself(t *testing.T) {
 		b.link.All(lab.ReplyLost, lab.OpAcquire)
 		b.is(b.locks.Ready(b.Context()), core.ErrUnavailable)
 		time.Sleep(time.Second) // a tenth of the TTL for which the name would stay taken
-		b.ok(b.acquire(b.other(), "holdfast.ready").Release(b.Context()))
+		b.ok(b.lease(b.other().TryAcquire(b.Context(), "holdfast.ready")).Release(b.Context()))
+		for _, fate := range []lab.Fate{lab.RequestLost, lab.Refused} {
+			b.link.All(fate, lab.OpRelease)
+			b.is(b.locks.Ready(b.Context()), core.ErrUnavailable)
+			b.link.Heal()
+			time.Sleep(time.Second)
+			b.ok(b.lease(b.other().TryAcquire(b.Context(), "holdfast.ready")).Release(b.Context()))
+		}
+		taken := &hooked{Driver: b.store, release: func(context.Context, driver.Claim) error { return driver.ErrNotOwner }}
+		b.ok(b.locker(taken).Ready(b.Context())) // by an operator, meanwhile: it has answered
 	})
 }
 

@@ -151,6 +151,50 @@ func TestFewCleanUpsHangAtOnce(t *testing.T) {
 	})
 }
 
+func TestEachCleanUpBeginsAtOnceHoweverManyWereBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{delay: func(string) time.Duration { return 0 }}
+		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+		for want := range 2 * sweep.Many {
+			d.Clean(d.New("n"), Cleanup{Once: true})
+			synctest.Wait()
+			if _, _, releases := s.seen(); releases != want+1 {
+				t.Errorf("%d of %d have begun", releases, want+1)
+			}
+		}
+		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACleanUpThatHangsIsNotSentOnceMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int32
+		s := &slow{delay: func(op string) time.Duration {
+			if op == "release" {
+				sent.Add(1)
+			}
+			return time.Hour
+		}}
+		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+		c := d.New("n")
+		d.Acquire(t.Context(), c, wish(30*time.Second), 0, d.Port.Clock.Read(), 300*time.Millisecond)
+		k := newCleaner(c)
+		for range 3 {
+			k.clean(first)
+		}
+		if n := sent.Load(); n != 1 {
+			t.Errorf("%d clean-ups", n)
+		}
+		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // without is a driver that grants without the service, long after it was asked.
 type without struct {
 	driver.Driver

@@ -120,6 +120,7 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 	}
 	if err := c.why(r, m, gone); err != nil {
 		s := c.leaves(c.line.GaveUp(c.outcome(r, m, gone)), r.Now.Awake(), r.Now.Awake())
+		c.tell(m, r.Now.Awake())
 		s.Do, s.Err = Over, err
 		return s
 	}
@@ -130,11 +131,7 @@ func (c *Caller) Answered(r call.Reply, gone error) Step {
 func (c *Caller) granted(r call.Reply) Step {
 	own, s := granted(c.hold, r)
 	s.Do = Over
-	var start bool
-	s.Hold, start = c.line.Granted(func() *hold.Hold { own.Begin(r, c.Want.TTL, c.Want); return own })
-	if start {
-		s.Start = c.place.newAsker(c.line, hold.New(c.Want.Name, &c.place.Site), r.Now.Awake())
-	}
+	s.Hold = c.line.Granted(func() *hold.Hold { own.Begin(r, c.Want.TTL, c.Want); return own })
 	return s
 }
 
@@ -162,10 +159,15 @@ func (c *Caller) waits(r call.Reply, m driver.Meaning) Step {
 	}
 	s := c.leaves(c.line.Refused(&c.waiter), heard, r.Now.Awake())
 	s.Do = Listen
+	c.tell(m, heard)
+	return s
+}
+
+// tell has those who wait know who has the name, if the call has heard it.
+func (c *Caller) tell(m driver.Meaning, heard clock.Awake) {
 	if m.Held != nil {
 		c.line.Tell(News{Held: m.Held, At: heard})
 	}
-	return s
 }
 
 // leaves has an asker that starts go on with the call's claim. Without one it is dropped.

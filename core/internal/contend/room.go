@@ -46,7 +46,7 @@ func (r *Room) Do(s Step) {
 	if a := s.Start; a != nil {
 		r.Port.Tasks.Go(func() { r.ask(a) })
 	}
-	if s.Behind != nil && s.Clean != (claim.Cleanup{}) {
+	if s.Clean != (claim.Cleanup{}) {
 		r.Desk.Clean(s.Behind, s.Clean)
 	}
 }

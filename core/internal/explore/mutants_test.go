@@ -63,8 +63,8 @@ var mutants = []mutant{
 	{"a hold that nobody received forgoes MinHold", "hold/hold.go", "	terms.MinHold = 0\n", "", ""},
 	{"MinHold keeps the name", "hold/end.go", "max(e.left.Keep, e.hold.rest(now))", "e.left.Keep", ""},
 	// queue
-	{"one asks at most", "queue/queue.go", "return l.first == nil && !l.asker && !l.held", "return l.first == nil && !l.held", ""},
-	{"nobody asks beside a hold", "queue/queue.go", "return l.first == nil && !l.asker && !l.held", "return l.first == nil && !l.asker", ""},
+	{"one asks at most", "queue/queue.go", "return !l.asker && !l.held", "return l.first == nil && !l.held", ""},
+	{"nobody asks beside a hold", "queue/queue.go", "return !l.asker && !l.held", "return !l.asker", ""},
 	{"who is refused stands first, and somebody asks", "queue/queue.go", "	w.join(l, nil)\n	return l.wake()", "	w.join(l, nil)\n	return false", ""},
 	{"somebody asks after a call has gone", "queue/queue.go", "	l.tell()\n	return l.wake()\n}\n\n// Outcome", "	l.tell()\n	l.prune()\n	return false\n}\n\n// Outcome", ""},
 	{"somebody asks once the name is vacated", "queue/asker.go", "	if !l.wake() {\n		return nil\n	}\n	return l\n", "	l.prune()\n	return nil\n", ""},

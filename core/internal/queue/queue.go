@@ -124,12 +124,12 @@ func (t *Table[W, H, N]) Try(key string, together bool) (l *Line[W, H, N], asks 
 
 // free says that a call may ask for itself. The caller holds the mutex, as for all that follow without a capital.
 func (l *Line[W, H, N]) free() bool {
-	return l.first == nil && !l.asker && !l.held && (l.calls == 0 || l.together)
+	return !l.asker && !l.held && (l.calls == 0 || l.together) // so nobody waits, either
 }
 
-// Granted says that a call that asked for itself has what begin makes. start says to begin the asker. begin is called in the same
-// step, so that what ends at once is not vacated before it is here.
-func (l *Line[W, H, N]) Granted(begin func() H) (h H, start bool) {
+// Granted says that a call that asked for itself has what begin makes. begin is called in the same step, so that what ends at once is
+// not vacated before it is here. Those who wait have an asker, or wait for h.
+func (l *Line[W, H, N]) Granted(begin func() H) (h H) {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	l.calls--
@@ -137,7 +137,8 @@ func (l *Line[W, H, N]) Granted(begin func() H) (h H, start bool) {
 	if !l.together {
 		l.hold(h)
 	}
-	return h, l.wake()
+	l.prune()
+	return h
 }
 
 // hold says that h has the name. What was said of it before is old.

@@ -117,8 +117,8 @@ func (w *world) step() error {
 			delete(w.asking, c)
 			w.next++
 			w.say("%d is granted %d", c, w.next)
-			_, start := l.Granted(func() int { return w.next })
-			return errors.Join(w.got(w.next), w.start(l, start))
+			l.Granted(func() int { return w.next })
+			return w.got(w.next)
 		}
 	case 2: // or refused
 		if c, l, ok := some(w, w.asking); ok {

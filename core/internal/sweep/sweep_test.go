@@ -83,6 +83,18 @@ func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
 	}
 }
 
+func TestWhatIsSilentIsAskedAgainWithinASecond(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		c := &tally{began: time.Now()}
+		s.Add(Task{For: 20 * time.Second, Clean: func(within time.Duration) Outcome { c.add(); time.Sleep(within); return Silent }})
+		later(time.Hour)
+		if _, _, pause := c.take(); pause > time.Second {
+			t.Errorf("%s apart", pause)
+		}
+	})
+}
+
 func TestWhatIsNewDoesNotWaitForWhatIsDueLater(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {

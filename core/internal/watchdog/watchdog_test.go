@@ -18,11 +18,14 @@ type renews struct {
 	driver.Driver
 
 	names []string
+	bound time.Duration // of the last command
 }
 
 func (*renews) Capabilities() driver.Capabilities { return driver.Capabilities{Punctual: true} }
 
-func (d *renews) Renew(_ context.Context, claims []driver.Claim) []error {
+func (d *renews) Renew(ctx context.Context, claims []driver.Claim) []error {
+	until, _ := ctx.Deadline()
+	d.bound = time.Until(until)
 	errs := make([]error, len(claims))
 	for i, c := range claims {
 		if len(d.names) > 0 && c.Name == d.names[0] {
@@ -40,7 +43,8 @@ type dog struct {
 	looks int
 	ends  bool // as it is looked at
 	name  string
-	over  bool // as its renewal is sent
+	lasts time.Duration // how much longer than a second its renewal may take
+	over  bool          // as its renewal is sent
 	heard int
 }
 
@@ -56,7 +60,7 @@ func (d *dog) Look(now clock.Reading) bool {
 }
 
 func (d *dog) Renewal(clock.Reading) (c driver.Claim, patience time.Duration, ok bool) {
-	return driver.Claim{Name: d.name}, time.Second, !d.over
+	return driver.Claim{Name: d.name}, time.Second + d.lasts, !d.over
 }
 func (d *dog) Renewed(driver.Claim, clock.Reading, clock.Reading, error) { d.heard++ }
 func (*dog) Fails() int                                                  { return 0 }
@@ -110,7 +114,7 @@ func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := new(renews)
 		d := New[*dog](call.New(service, clock.New(), tasks.New()))
-		all := []*dog{{dog: d, name: "one"}, {dog: d, name: "over", over: true}, {dog: d, name: "two"}, {dog: d}}
+		all := []*dog{{dog: d, name: "one"}, {dog: d, name: "over", over: true, lasts: -1}, {dog: d, name: "two", lasts: time.Second}, {dog: d}}
 		for _, x := range all {
 			d.Watch(x)
 			d.Set(x, d.port.Clock.Now().Add(time.Millisecond), 0)
@@ -122,6 +126,9 @@ func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 		}
 		if d.renewer.grown > 0 {
 			t.Errorf("there was no answer to one of two, and the next command may have %d", d.renewer.grown)
+		}
+		if service.bound != time.Second {
+			t.Errorf("all of them may take %s", service.bound)
 		}
 		d.Abandon()
 	})
