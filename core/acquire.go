@@ -63,7 +63,7 @@ func (l *Locker) acquire(ctx context.Context, name string, c *config, budget tim
 	if err != nil {
 		return nil, raise(err)
 	}
-	if len(r.work) > 0 && x.root() == x {
+	if x.root() == x {
 		a.work(x)
 	}
 	return x, nil

@@ -167,14 +167,10 @@ func (g *multiAcquire) failed(ctx context.Context, err error) error {
 
 // budget is how long to wait for one name: for what is left, or not at all.
 func (g *multiAcquire) budget(name string) time.Duration {
-	switch {
-	case !g.mayWait(name):
+	if !g.mayWait(name) {
 		return 0
-	case g.cfg.wait == WaitForever:
-		return WaitForever
-	default:
-		return max(0, g.cfg.wait-g.waited())
 	}
+	return max(0, g.cfg.wait-g.waited())
 }
 
 // turn is how to ask for one name. Only the first one has the marker. Until the set is whole, each lease is renewed, and none has a
@@ -213,7 +209,7 @@ func (g *multiAcquire) mayWait(name string) bool {
 // again is the result of a round in which a lease was lost: nil for another round, if there is time
 // for one.
 func (g *multiAcquire) again(lost string) error {
-	if g.cfg.wait != WaitForever && g.waited() >= g.cfg.wait {
+	if g.waited() >= g.cfg.wait {
 		return &unavailableError{"acquire", lost, errLate}
 	}
 	return nil

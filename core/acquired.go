@@ -64,9 +64,8 @@ func (a *acquisition) acquired(x *Lease) {
 //
 // The lease can be lost meanwhile. Observers were then told of its end in the context that it had before.
 func (a *acquisition) work(x *Lease) {
-	e := a.acquiredEvent(x)
 	for _, f := range a.engine.work {
-		under := makeWork(f, x, e)
+		under := makeWork(f, x, a.acquiredEvent(x))
 		x.mu.Lock()
 		if under != nil && x.loss == nil {
 			x.work.parent = under //nolint:fatcontext // each one gets what the one before has made

@@ -186,6 +186,7 @@ func TestConfirmReturnsWhenItsContextEndsAndTheRenewalCounts(t *testing.T) {
 		b.sent(1, lab.OpRenew)
 		time.Sleep(time.Second)
 		b.validFor(x, asked, ttl-drift)
+		b.is(core.Confirm(ctx), why) // however much is left
 	})
 }
 

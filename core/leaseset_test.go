@@ -152,7 +152,8 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 		smaller := b.acquire(other, "a")
 		time.AfterFunc(time.Second, func() { _ = smaller.Release(context.Background()) })
 		b.took(time.Second, 0, func() { // what was given back does not count
-			b.gets(b.locks.AcquireAll(context.WithoutCancel(ctx), []string{"a", "b"}))
+			elsewhere := b.lease(b.other().TryAcquire(context.WithoutCancel(ctx), "z")) // nor what another Locker has
+			b.gets(b.locks.AcquireAll(elsewhere.Context(), []string{"a", "b"}))
 		})
 	})
 }

@@ -108,7 +108,7 @@ func TestARenewalHasAThirdOfTheTTLForItsAnswer(t *testing.T) {
 func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "a", core.WithRenewEvery(time.Second), core.WithoutRenewal())
+		x := b.acquire(b.locks, "a", core.WithRenewEvery(ttl), core.WithoutRenewal())
 		<-x.Context().Done()
 		y := b.acquire(b.locks, "b", core.WithoutRenewal(), core.WithRenewEvery(time.Second))
 		time.Sleep(3 * ttl)

@@ -23,7 +23,7 @@ func TestAReleaseInAnEndedContextReturnsAtOnce(t *testing.T) {
 	}, func(b *bench, acquire func(b *bench, locks *core.Locker) held) {
 		x := acquire(b, b.locker(b.store))
 		b.store.SetDelay(time.Hour)
-		ctx, cancel := context.WithCancel(b.Context())
+		ctx, cancel := context.WithCancel(x.Context()) // which ends before the lease does
 		cancel()
 		b.took(0, 50*time.Millisecond, func() { b.is(x.Release(ctx), core.ErrUnavailable) })
 		b.store.SetDelay(0)
