@@ -106,7 +106,20 @@ func TestAWaitingAcquireGivesUpAfterATTLWithoutAnAnswer(t *testing.T) {
 				})
 			})
 		}
+		synctest.Wait()
+		if fate == lab.Refused { // whoever waits behind them, and for less, knows what they were told
+			b.took(time.Second, 0, func() {
+				b.is(second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second))), core.ErrUnavailable, driver.ErrNotSent)
+			})
+		}
 		wg.Wait()
+		b.link.Heal()
+		b.acquire(b.other(), "name")
+		told := b.call(b.locks) // that it is held, and then nothing more
+		b.link.All(fate)
+		<-told.over
+		b.is(told.err, core.ErrUnavailable)
+		b.isNot(told.err, core.ErrHeld)
 	})
 }
 

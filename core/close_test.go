@@ -68,6 +68,7 @@ func TestAGrantThatArrivesAfterCloseIsGivenBack(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.link.Next(lab.OpAcquire, lab.HeldBack)
 		acquired := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "name")) })
+		b.is(b.locks.Drain(b.in(time.Second)), context.DeadlineExceeded) // a call is under way
 		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
 		b.link.Deliver()
 		b.is(<-acquired, core.ErrClosed)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -108,10 +109,7 @@ func (r *engine) close(ctx context.Context) error {
 		}
 		r.room.Desk.Close()
 	}
-	err := r.still(ctx)
-	if err == nil {
-		err = r.tasks.Wait(ctx)
-	}
+	err := cmp.Or(r.still(ctx), r.tasks.Wait(ctx))
 	r.abandoned.Store(true)
 	n := r.room.Dog.Abandon()
 	if err != nil {
@@ -128,9 +126,7 @@ func (r *engine) close(ctx context.Context) error {
 // still waits until no call is under way, and nothing is held.
 func (r *engine) still(ctx context.Context) (err error) {
 	for err == nil && r.calls.Count()+r.room.Dog.Count() > 0 {
-		if err = r.calls.Wait(ctx); err == nil {
-			err = r.room.Dog.Wait(ctx)
-		}
+		err = cmp.Or(r.calls.Wait(ctx), r.room.Dog.Wait(ctx))
 	}
 	return err
 }

@@ -193,6 +193,10 @@ func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
 		x = b.acquire(b.locks, "name")
 		b.detach(x)
 		b.is(second(x.Detach(b.Context(), keep)), core.ErrReleased)
+
+		x = b.acquire(b.locks, "other", core.WithoutRenewal())
+		<-x.Context().Done()
+		b.is(second(x.Detach(x.Context(), keep)), core.ErrLost) // which is why that context has ended
 	})
 }
 

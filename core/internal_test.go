@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +86,18 @@ func TestTheDefaultLabelFitsAndIsText(t *testing.T) {
 		if len(got) > maxDefaultLabel || !utf8.ValidString(got) || checkText("label", got, maxLabel) != nil {
 			t.Errorf("%q", got)
 		}
+	}
+}
+
+// Templates that somebody makes from requests would be more and more lines.
+func TestTheLogKeepsSoManyLinesInMindAndNoMore(t *testing.T) {
+	t.Parallel()
+	b := &operatorLog{logger: slog.New(slog.DiscardHandler)}
+	for i := range maxEvents + 1 {
+		b.warn(Event{Template: strconv.Itoa(i)}, "text")
+	}
+	if n := len(b.lines); n > maxEvents {
+		t.Errorf("%d lines", n)
 	}
 }
 

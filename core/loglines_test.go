@@ -80,6 +80,8 @@ func TestNormalOperationIsNoLine(t *testing.T) {
 		b.link.Delay(time.Second, 0)
 		b.is(second(b.locks.Acquire(b.in(time.Millisecond), "name")), context.DeadlineExceeded) // and does not await the answer
 		b.link.Heal()
+		b.ok(b.locks.Drain(b.Context()))
+		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrDraining)
 		b.ok(b.locks.Close(b.Context()))
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrClosed)
 	}, core.WithMaxLeases(2)); text != "" {

@@ -193,6 +193,22 @@ func TestACallIsToldWhoHadTheNameLast(t *testing.T) {
 	})
 }
 
+// That this process had the name before the call began says nothing of who has it now.
+func TestWhoHadTheNameBeforeACallIsNoAnswerToIt(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "name")
+		b.call(b.locks)
+		time.Sleep(tired)
+		b.link.Drop(lab.OpAcquire, lab.OpWait)
+		b.ok(x.Release(b.Context()))
+		time.Sleep(time.Millisecond)
+		err := second(b.locks.Acquire(b.Context(), "name", core.WithWait(time.Second/10)))
+		b.is(err, core.ErrUnavailable)
+		b.isNot(err, core.ErrHeld)
+	})
+}
+
 // A call that its caller cuts short says nothing about the service. One whose attempt had all of its time does, though its caller leaves
 // before anybody else knows.
 func TestASilenceCountsIfTheAttemptHadItsTime(t *testing.T) {

@@ -185,7 +185,7 @@ func TestOneLeaseMoreThanTheProcessMayHaveIsRefusedUnasked(t *testing.T) {
 			second(b.locks.TryAcquire(b.Context(), "c")), second(derived.Acquire(b.Context(), "c")),
 			b.locks.Do(b.Context(), "c", func(context.Context) error { panic("ran") }),
 		} {
-			b.says(err, core.ErrUnavailable, "WithMaxLeases(2)")
+			b.says(err, core.ErrUnavailable, `acquire "c": lock service unavailable: not asked: WithMaxLeases(2)`)
 			b.isNot(err, core.ErrHeld)
 		}
 		b.sent(asked)

@@ -157,7 +157,12 @@ func TestSiblingsOfALeaseThatHasEndedAskForTheName(t *testing.T) {
 		y := b.lease(b.locks.TryAcquire(inside, "name"))
 		var siblings sync.WaitGroup
 		for range 3 {
-			siblings.Go(func() { b.ok(b.locks.Do(inside, "name", noWork, core.WithWait(ttl))) })
+			siblings.Go(func() {
+				b.ok(b.locks.Do(inside, "name", func(ctx context.Context) error {
+					z, _ := core.FromContext(ctx)
+					return z.Check(ctx)
+				}, core.WithWait(ttl)))
+			})
 		}
 		synctest.Wait()
 		b.ok(x.Release(b.Context()))
