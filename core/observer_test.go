@@ -270,7 +270,7 @@ func TestTheObserverGivesTheWorkItsContext(t *testing.T) {
 	}, observing(observer{
 		Released: see, Lost: see,
 		WorkContext: func(ctx context.Context, e core.Event) context.Context {
-			return context.WithValue(ctx, key{}, "work on "+e.Name)
+			return context.WithValue(ctx, key{}, map[bool]string{true: "re-entry of ", false: "work on "}[e.Reentry]+e.Name)
 		},
 	}))
 }
