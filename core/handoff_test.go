@@ -197,6 +197,10 @@ func TestDetachOfALeaseThatIsOverSaysSo(t *testing.T) {
 		x = b.acquire(b.locks, "other", core.WithoutRenewal())
 		<-x.Context().Done()
 		b.is(second(x.Detach(x.Context(), keep)), core.ErrLost) // which is why that context has ended
+
+		x = b.acquire(b.locks, "third")
+		ctx = &asked{b.Context(), 0, func(int) { _ = x.Release(b.Context()) }} // meanwhile
+		b.is(second(x.Detach(ctx, keep)), core.ErrReleased)
 	})
 }
 

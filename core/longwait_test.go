@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 // long collects the events about calls that have waited for long.
@@ -136,6 +137,21 @@ func TestProcessesThatWaitForOneAnotherBothTell(t *testing.T) {
 		one.is(b, 0, "b", "two", "a")
 		two.is(b, 0, "a", "one", "b")
 	}, one.observer(), core.WithLabel("one"))
+}
+
+// A call that was told of no holder itself may hear of an outage only.
+func TestALongWaitIsToldThoughNothingIsKnownOfTheHolder(t *testing.T) {
+	t.Parallel()
+	l := new(long)
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		b.call(b.locks)
+		b.call(b.locks)
+		time.Sleep(3*ttl - ttl/2)
+		b.link.All(lab.Refused)
+		time.Sleep(ttl / 2)
+		l.are(b, 2)
+	}, l.observer())
 }
 
 func TestWhoWaitsForLessIsToldEarlierThoughItComesLater(t *testing.T) {

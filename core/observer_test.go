@@ -289,6 +289,18 @@ func TestAnObserverThatFailsToMakeAContextHarmsNoWork(t *testing.T) {
 	}
 }
 
+func TestAWorkContextThatEndsEndsTheWaitForFurtherNames(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.is(second(b.locks.AcquireAll(b.Context(), pair)), context.Canceled)
+		b.pairIsFree()
+	}, core.WithWorkContext(func(ctx context.Context, _ core.Event) context.Context {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return ctx
+	}))
+}
+
 func TestAnObserverThatEndsTheGoroutineLeavesNoLease(t *testing.T) {
 	t.Parallel()
 	for leases, calls := range map[int]func(b *bench){

@@ -91,7 +91,9 @@ func TestALossEndsInnerLeasesToo(t *testing.T) {
 		ended := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
 		inner := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
 		b.ok(ended.Release(b.Context()))
-		<-inner.Context().Done()
+		x := b.acquire(b.locks, "another", core.WithoutRenewal())
+		b.lease(b.locks.TryAcquire(x.Context(), "another"))
+		b.is(second(b.locks.Acquire(x.Context(), "another")), core.ErrHeld, context.Canceled) // the wait for a sibling, too
 		for _, x := range []*core.Lease{inner, outer} {
 			b.reason(x, core.ReasonExpired)
 			b.is(x.Release(b.Context()), core.ErrLost)
