@@ -63,6 +63,9 @@ func (c *leaseContext) Done() <-chan struct{} { return c.make().Done() }
 
 // Err implements context.Context.
 func (c *leaseContext) Err() error {
+	if m := c.made.Load(); m != nil {
+		return m.Err()
+	}
 	if !c.ended() && c.parent.Err() == nil {
 		return nil
 	}

@@ -136,9 +136,12 @@ func (x *Lease) lose(why Reason) {
 	lost := &LostError{x.want.Name, why}
 	var ends []*leaseContext
 	for y := x; y != nil; y = y.after(x) {
-		y.loss, y.until = lost, now // also if it has ended, and what has re-entered it has not
-		ends = y.contexts(ends)
+		if !y.ended {
+			y.loss, y.until = lost, now
+			ends = y.contexts(ends)
+		}
 	}
+	x.loss = lost // also if it has ended, and what has re-entered it has not
 	told := x.told
 	x.lossDue = !told
 	x.mu.Unlock()

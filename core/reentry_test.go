@@ -89,7 +89,7 @@ func TestALossEndsInnerLeasesToo(t *testing.T) {
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithShared())
 		ended := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
-		inner := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
+		inner := b.lease(b.locks.Acquire(ended.Context(), "name", core.WithShared()))
 		b.ok(ended.Release(b.Context()))
 		x := b.acquire(b.locks, "another", core.WithoutRenewal())
 		b.lease(b.locks.TryAcquire(x.Context(), "another"))
@@ -98,6 +98,8 @@ func TestALossEndsInnerLeasesToo(t *testing.T) {
 			b.reason(x, core.ReasonExpired)
 			b.is(x.Release(b.Context()), core.ErrLost)
 		}
+		<-ended.Context().Done()
+		b.is(context.Cause(ended.Context()), context.Canceled) // it was released before
 	})
 }
 
