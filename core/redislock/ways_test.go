@@ -24,8 +24,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
+	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
 // The ways by which a client reaches its server, and what changes there.
@@ -141,8 +143,20 @@ func TestAFailoverBehindOneEndpointIsFollowed(t *testing.T) {
 			locks, other := clusterLocker(t, dial(t, o)), clusterLocker(t, dial(t, o))
 			x := acquire(t, locks, "held", core.WithRenewEvery(ttl/10))
 			got := next(t, other, "held")
+			piped, both := redislock.BySlots(store(t, dial(t, o))), []driver.Claim{claim("a", "a"), claim("b", "b")}
+			renewsBoth := func() bool { // in a pipeline
+				ctx, cancel := context.WithTimeout(t.Context(), ttl/3)
+				defer cancel()
+				return errors.Join(piped.Renew(ctx, both)...) == nil
+			}
+			for _, c := range both {
+				grant(t, piped, c)
+			}
+			eventually(t, "it is connected", renewsBoth)
 			promoted := dial(t, &redis.Options{Addr: to.Addr()})
-			eventually(t, "the replica has heard of it", func() bool { return promoted.Exists(t.Context(), "holdfast:held").Val() == 1 })
+			eventually(t, "the replica has heard of all", func() bool {
+				return promoted.Exists(t.Context(), "holdfast:held", "holdfast:a", "holdfast:b").Val() == 3
+			})
 			ok(t, promoted.ReplicaOf(t.Context(), "no", "one").Err())
 			retire(t, old, to)
 			resolves.Store(to)
@@ -150,6 +164,7 @@ func TestAFailoverBehindOneEndpointIsFollowed(t *testing.T) {
 			ok(t, x.Release(t.Context()))
 			ok(t, <-got)
 			handsOver(t, locks, other)
+			eventually(t, "pipelines follow, too", renewsBoth)
 		})
 	}
 }
