@@ -101,8 +101,8 @@ type Config struct {
 	// or one that was flushed or has trailers, gets 409, type already-processed. Zero means 1 MiB, the default.
 	MaxAnswer int64
 
-	// Options are those of the lock, which is exclusive whatever they say. By default the middleware
-	// does not wait for the first request.
+	// Options are those of the lock, which is exclusive among all processes, whatever they say. By default the
+	// middleware does not wait for the first request.
 	Options []core.Option
 
 	// ErrorHandler answers instead of [httpmw.Problem.ServeHTTP], the default.
@@ -125,7 +125,7 @@ func New(c Config) (func(http.Handler) http.Handler, error) {
 		return nil, fmt.Errorf("%w: a negative Window, MaxBody or MaxAnswer", core.ErrInvalid)
 	}
 	opts := slices.Concat([]core.Option{core.WithWait(0)}, c.Options,
-		[]core.Option{core.WithLimit(1)}) // exclusive: with a shared lock two first requests would run
+		[]core.Option{core.WithLimit(1), core.OnUnavailable(core.FailClosed)}) // otherwise two first requests would run
 	k, err := adapter.KeyFunc("idempotency:{key}", func(_ context.Context, key string) (string, error) { return "idempotency:" + key, nil })
 	if err != nil {
 		return nil, err

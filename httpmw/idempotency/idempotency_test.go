@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/fallback"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/idempotency"
@@ -353,7 +354,10 @@ func TestALostLockKeepsNothing(t *testing.T) {
 
 func TestWithoutLockServiceOrStoreNothingRuns(t *testing.T) {
 	t.Parallel()
-	p := newPayments(t, echoed)
+	locks := memlock.New()
+	p := newPayments(t, echoed, func(c *idempotency.Config) { // other work of its Locker goes on
+		c.Locker = locktest.Locker(t, fallback.New(locks), core.OnUnavailable(core.LocalOnly))
+	})
 	broken := func(context.Context) error { return errors.New("secret: no store") }
 	p.store.load = broken
 	w := p.ask("k1", "10")
@@ -362,10 +366,10 @@ func TestWithoutLockServiceOrStoreNothingRuns(t *testing.T) {
 		t.Error("the client is told of the store")
 	}
 	p.store.load = nil
-	p.locks.SetDown(true)
+	locks.SetDown(true)
 	p.wants(p.ask("k1", "10"), 503, httpmw.TypeUnavailable, false)
 	p.ranTimes(0)
-	p.locks.SetDown(false)
+	locks.SetDown(false)
 	p.store.save = broken
 	p.wants(p.ask("k1", "10"), 201, "paid 10", false) // it is done, whether it can be kept or not
 	p.store.save = nil
