@@ -211,12 +211,19 @@ func leaseName(c fiber.Ctx) error {
 
 func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	t.Parallel()
-	app := fiber.New()
-	app.Post("/orders/:id", fibermw.Lock(locktest.Memory(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")),
-		func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") })
-	for range 2 {
-		if status, body := call(t, app, "/orders/42"); status != http.StatusTeapot || body != "short and stout" {
-			t.Errorf("%d %s", status, body)
+	for want, handler := range map[int]fiber.Handler{
+		http.StatusTeapot: func(fiber.Ctx) error { return fiber.NewError(http.StatusTeapot, "short and stout") },
+		http.StatusSwitchingProtocols: func(c fiber.Ctx) error { // what follows is served when the lock is released
+			c.RequestCtx().Hijack(func(net.Conn) {})
+			return c.SendStatus(http.StatusSwitchingProtocols)
+		},
+	} {
+		app := fiber.New()
+		app.Post("/orders/:id", fibermw.Lock(locktest.Memory(t), "order:{id|int}", core.WithDedup(time.Hour), core.WithDedupScope("pay")), handler)
+		for range 2 {
+			if status, body := call(t, app, "/orders/42"); status != want || want == http.StatusTeapot && body != "short and stout" {
+				t.Errorf("%d %s", status, body)
+			}
 		}
 	}
 }

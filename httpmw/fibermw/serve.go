@@ -23,7 +23,11 @@ func run(inside context.Context, c fiber.Ctx, seen *observe.Response, next func(
 	c.SetContext(inside)        //nolint:contextcheck,nolintlint // as above
 	defer c.SetContext(outside) //nolint:contextcheck,nolintlint // as above
 	err := next()
-	if err == nil && answered(c, before.StatusCode()) {
+	switch {
+	case err != nil:
+	case c.RequestCtx().Hijacked():
+		seen.Hijacked()
+	case answered(c, before.StatusCode()):
 		seen.Answered(c.Response().StatusCode())
 	}
 	return err

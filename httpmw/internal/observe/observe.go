@@ -44,6 +44,9 @@ func (o *Response) Answered(status int) {
 	}
 }
 
+// Hijacked takes note that somebody has taken the connection.
+func (o *Response) Hijacked() { o.hijacked = true }
+
 // Wrap returns a writer that does what w does, and lets o see it.
 func (o *Response) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	o.header, o.before = w.Header(), nil
