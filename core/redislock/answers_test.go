@@ -54,6 +54,7 @@ var answers = map[string]told{
 	"-MASTERDOWN Link with MASTER is down and replica-serve-stale-": {nobody: true, why: "without its master"},
 	"-CLUSTERDOWN The cluster is down":                              {nobody: true, why: "CLUSTER INFO"},
 	"-ERR max number of clients reached":                            {nobody: true, why: "maxclients"},
+	"-ERR max number of clients + cluster connections reached":      {nobody: true, why: "maxclients"}, // of a Cluster
 	"-TRYAGAIN Multiple keys request during rehashing of slot":      {nobody: true, why: "is moving", again: true},
 	"-READONLY You can't write against a read only replica.":        {nobody: true, why: "redis.NewFailoverClient", plain: true, again: true},
 	"-MOVED 3999 127.0.0.1:6381":                                    {refused: true, why: "use redis.NewClusterClient", plain: true},

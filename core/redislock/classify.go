@@ -69,7 +69,7 @@ func unanswered(err error) error {
 	err = hungUp(err)
 	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
 		redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsMasterDownError(err) || redis.IsClusterDownError(err) ||
-		isMoving(err) || redis.IsMaxClientsError(err) || says(err, "BUSY ") {
+		isMoving(err) || says(err, "max number of clients") || says(err, "BUSY ") {
 		return driver.Unavailable(err)
 	}
 	return err

@@ -56,7 +56,7 @@ var reasons = []reason{
 	{"TRYAGAIN", "TRYAGAIN: the name's slot is moving to another node of the Cluster", false},
 	{"Script attempted to access a non local key", "the name's slot is moving to another node of the Cluster", false},
 	{"Attempted to access a non local key", "the name's slot is moving to another node of the Cluster", false}, // Valkey 9
-	{"max number of clients reached", "the server has as many clients as it takes (maxclients)", false},
+	{"max number of clients", "the server has as many clients as it takes (maxclients)", false},
 	{"WRONGTYPE", "WRONGTYPE: a key of the lock has another type, so another program uses the same prefix", false},
 }
 
