@@ -126,7 +126,8 @@ func New(c Config) (func(http.Handler) http.Handler, error) {
 	}
 	opts := slices.Concat([]core.Option{core.WithWait(0)}, c.Options,
 		[]core.Option{core.WithLimit(1), core.OnUnavailable(core.FailClosed)}) // otherwise two first requests would run
-	k, err := adapter.KeyFunc("idempotency:{key}", func(_ context.Context, key string) (string, error) { return "idempotency:" + key, nil })
+	// Names are sorted: one that begins so comes before those that are locked inside, several of which are waited for only then.
+	k, err := adapter.KeyFunc("idempotency:{key}", func(_ context.Context, key string) (string, error) { return "!idempotency:" + key, nil })
 	if err != nil {
 		return nil, err
 	}

@@ -463,6 +463,18 @@ func TestTheLockIsExclusiveWhateverTheOptionsSay(t *testing.T) {
 	}
 }
 
+// Who has a lock waits for several names only if they are greater, so that nobody waits in a circle.
+func TestALockOfSeveralNamesInsideWaitsForThem(t *testing.T) {
+	t.Parallel()
+	store := locktest.NewBackend()
+	locks := locktest.Locker(t, store)
+	free := locktest.Hold(t, locktest.Locker(t, store), "account:1")
+	inner := httpmw.Lock(locks, "account:{query:from|int} account:{query:to|int}", core.WithWait(time.Minute))(http.HandlerFunc(echoed))
+	p := newPayments(t, inner.ServeHTTP, func(c *idempotency.Config) { c.Locker = locks })
+	go func() { <-store.Refused; free() }()
+	p.wants(p.send(t.Context(), http.MethodPost, "/payments?from=1&to=2", "k1", "10"), 201, "paid 10", false)
+}
+
 func TestAnEmptyScopeIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t, echoed, func(c *idempotency.Config) {
