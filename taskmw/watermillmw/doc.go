@@ -1,7 +1,7 @@
 // Package watermillmw is Holdfast's middleware for Watermill, whose messages come from Kafka, NATS, AMQP and others. It
 // handles messages one at a time for each key, on all machines.
 //
-//	router.AddNoPublisherHandler("ship", "orders", subscriber, ship).
+//	router.AddNoPublisherHandler("ship-orders", "orders", subscriber, ship).
 //		AddMiddleware(watermillmw.Lock(locks, "order:{order_id}", core.WithDedup(24*time.Hour)))
 //
 // A key is a template. {order_id} and {order.id} are read from the message's JSON payload, {metadata:x|text} from

@@ -28,7 +28,7 @@ func handlers(router *message.Router, subscriber message.Subscriber, publisher m
 	router.AddMiddleware(poison, middleware.Recoverer) // outside the locks
 
 	// One at a time for each order. An order is shipped once: later messages about it are acknowledged without a run, for a day.
-	router.AddNoPublisherHandler("ship", "orders", subscriber, ship).
+	router.AddNoPublisherHandler("ship-orders", "orders", subscriber, ship).
 		AddMiddleware(watermillmw.Lock(locks, "order:{order_id}", core.WithDedup(24*time.Hour)))
 	return nil
 }
