@@ -43,8 +43,8 @@ type Settings[C, E any] struct {
 	//
 	// [core.WithDedup] needs a [core.WithDedupScope], here, in With or in New. It names what is done once, such as
 	// "ship": the middleware may stand before routes that do several things. A request is done if its handler
-	// returned no error, and its status is below 400, or if it wrote none and its context has not ended: a handler that gives up
-	// writes nothing. A hijacked request is never done.
+	// returned no error, and its status is below 400, but not 307 or 308, which send it elsewhere. It is also done if the handler
+	// wrote no status and its context has not ended: a handler that gives up writes nothing. A hijacked request is never done.
 	Options []core.Option
 
 	// Skipper selects requests that pass without a lock. Their key is not looked at. The default,

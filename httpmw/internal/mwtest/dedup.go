@@ -29,7 +29,7 @@ func dedupByStatus(t *testing.T, mount Mount) {
 		done   bool
 	}{
 		{"", true}, {"200", true}, {"201", true}, {"204", true}, {"303", true}, {"399", true},
-		{"400", false}, {"404", false}, {"409", false}, {"500", false}, {"503", false},
+		{"307", false}, {"308", false}, {"400", false}, {"404", false}, {"409", false}, {"500", false}, {"503", false},
 	} {
 		line := "POST /orders/" + strconv.Itoa(i)
 		b.do(line, "", "Status: "+test.status)

@@ -22,9 +22,12 @@ type Response struct {
 // Written says whether the response has begun, so that nothing can be put in its place.
 func (o *Response) Written() bool { return o.status != 0 || o.hijacked }
 
-// Succeeded says whether the status is below 400. It is, by net/http's rule, if the handler
-// wrote nothing at all. Of a hijacked connection it is not known, and so it is not.
-func (o *Response) Succeeded() bool { return o.status < http.StatusBadRequest && !o.hijacked }
+// Succeeded says whether the status is below 400, and none that sends the request elsewhere as it is. It is, by net/http's rule,
+// if the handler wrote nothing at all. Of a hijacked connection it is not known, and so it is not.
+func (o *Response) Succeeded() bool {
+	elsewhere := o.status == http.StatusTemporaryRedirect || o.status == http.StatusPermanentRedirect
+	return o.status < http.StatusBadRequest && !elsewhere && !o.hijacked
+}
 
 // Restore makes the header what it was before the handler. The answer in its place is not the handler's.
 func (o *Response) Restore() {
