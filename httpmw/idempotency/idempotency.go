@@ -9,7 +9,8 @@
 //	the first one has been answered  the same answer, with Idempotent-Replayed: true
 //	it still runs                    409, type held; Retry-After
 //	it asked for something else      422: another method, host, URL or body
-//	it failed, or crashed            it runs again: 5xx, 408, 409, 423, 425, 429, 499, or neither status nor body
+//	it failed, or crashed            it runs again: 5xx, 408, 409, 423, 425, 429, 499, or neither status nor body;
+//	                                 also 307 and 308, which send it elsewhere
 //	lock service or store silent     503; it does not run
 //
 // Nothing is hijacked behind it. Put it inside authentication and outside a lock of package httpmw. It is at-least-once: a process that dies after the
@@ -333,8 +334,8 @@ func (h *idempotent) log() *slog.Logger { return cmp.Or(h.Logger, slog.Default()
 // keeps says of a status that it is an answer, and no request for another try.
 func keeps(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests,
-		statusClientClosed:
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect, // to where the client asks with the same key
+		http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests, statusClientClosed:
 		return false
 	}
 	return status >= http.StatusOK && status < http.StatusInternalServerError

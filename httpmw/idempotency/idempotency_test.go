@@ -258,6 +258,7 @@ func TestWhatFailedRunsAgain(t *testing.T) {
 		"500":              {first: answer(http.StatusInternalServerError, nil, "")},
 		"held":             {first: func(w http.ResponseWriter, r *http.Request) { httpmw.ProblemFor(core.ErrHeld).ServeHTTP(w, r) }},
 		"429":              {first: answer(http.StatusTooManyRequests, nil, "")},
+		"sent elsewhere":   {first: answer(http.StatusTemporaryRedirect, http.Header{"Location": {"/payments/"}}, "")}, // with the key
 		"499":              {first: answer(499, nil, "")},
 		"panics":           {first: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 		"4xx is an answer": {first: answer(http.StatusPaymentRequired, nil, ""), kept: true},
