@@ -79,7 +79,7 @@ func (a *acquisition) Look() (known bool) {
 		}
 	}
 	switch {
-	case v.Known && !v.Held: // said since then
+	case v.Known: // said since then
 		a.learn(v.News)
 		if v.News.Held != nil {
 			a.said = v.News.At

@@ -214,6 +214,11 @@ func TestAHandoffIsForAnExclusiveLeaseOfItsName(t *testing.T) {
 		b.is(second(b.locks.Attach(b.Context(), core.Handoff{})), core.ErrInvalid)
 		b.is(b.locks.DoAttached(b.Context(), core.Handoff{}, noWork), core.ErrInvalid)
 		b.is(b.locks.DoAttached(b.Context(), handoff, nil), core.ErrInvalid)
+		b.link.All(lab.Refused)
+		b.is(second(b.locks.Attach(b.Context(), handoff, core.WithWait(0))), core.ErrUnavailable)
+		b.link.Heal()
+		synctest.Wait()
+		b.taken(b.other(), "name") // it can still be used
 		b.ok(b.locks.DoAttached(b.Context(), handoff, noWork))
 		b.free()
 	})

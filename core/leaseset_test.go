@@ -140,6 +140,9 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 			b.is(second(b.locks.AcquireAll(b.all(b.locks, "x", "y").Context(), []string{"a"})), core.ErrHeld)
 			sibling, inner := b.lease(b.locks.TryAcquire(ctx, "m")), b.lease(b.locks.TryAcquire(ctx, "n"))
 			b.is(second(b.locks.AcquireAll(inner.Context(), []string{"m"})), core.ErrHeld)
+			further := b.set(b.locks.AcquireAll(ctx, []string{"n1", "n2"})) // inside m, too
+			b.is(second(b.locks.AcquireAll(further.Context(), []string{"m"})), core.ErrHeld)
+			b.ok(further.Release(b.Context()))
 			b.ok(sibling.Release(b.Context()))
 			b.ok(inner.Release(b.Context()))
 		})
@@ -162,6 +165,9 @@ func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "a", "b", "c")
+		if x.Degraded() {
+			b.Error("degraded")
+		}
 		for _, name := range x.Names() {
 			y := b.lease(b.locks.TryAcquire(x.Context(), name))
 			if y.Fence() != x.Lease(name).Fence() {

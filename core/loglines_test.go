@@ -211,18 +211,25 @@ func TestTheLogSaysThatWorkGoesOnWithoutTheServiceAndWhenThatIsOver(t *testing.T
 
 func TestAServiceThatComesAndGoesIsTwoLines(t *testing.T) {
 	t.Parallel()
-	text := logging(t, func(b *bench) {
-		b.acquire(b.other(), "name")
-		for range 3 {
-			b.link.All(lab.Refused)
-			b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
-			synctest.Wait()
-			b.link.All(lab.Delivered)
-			b.taken(b.locks, "name") // which is an answer, too
-			time.Sleep(time.Second)
-		}
-	})
-	count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "level=": 2})
+	dedup := core.WithDedup(time.Hour)
+	for _, answers := range []func(b *bench){ // which are no grants
+		func(b *bench) { b.taken(b.locks, "name") },
+		func(b *bench) { b.is(second(b.locks.TryAcquire(b.Context(), "done", dedup)), core.ErrDuplicate) },
+	} {
+		text := logging(t, func(b *bench) {
+			b.acquire(b.other(), "name")
+			b.ok(b.other().Do(b.Context(), "done", noWork, dedup))
+			for range 3 {
+				b.link.All(lab.Refused)
+				b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
+				synctest.Wait()
+				b.link.All(lab.Delivered)
+				answers(b)
+				time.Sleep(time.Second)
+			}
+		})
+		count(t, text, map[string]int{"lock service unavailable": 1, "available again": 1, "level=": 2})
+	}
 }
 
 func TestARenewalThatFindsNoServiceIsSaidWithWhatFoundIt(t *testing.T) {

@@ -101,7 +101,7 @@ func (r *recorder) told(b *bench, want string) {
 func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 	t.Parallel()
 	var release chan bool
-	dropped := 0
+	dropped, leases := 0, 0
 	virtual(t, func(b *bench) {
 		release = make(chan bool) // of this bubble
 		x := b.acquire(b.locks, "held")
@@ -117,7 +117,13 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 		if dropped == 0 {
 			b.Error("two thousand events were kept for an observer that was blocked")
 		}
-	}, observing(observer{Acquired: func(core.Event) { <-release }, Dropped: func(n int) { dropped += n }}))
+		if leases != 1 {
+			b.Errorf("by what it was told, %d leases are held", leases)
+		}
+	}, observing(observer{
+		Acquired: func(core.Event) { <-release; leases++ }, Released: func(core.Event) { leases-- },
+		Missed: func(e core.Event) { leases += e.Leases }, Dropped: func(n int) { dropped += n },
+	}))
 }
 
 // census counts leases as the documentation of Observer says, beside functions that fail now and

@@ -137,7 +137,7 @@ func TestWhatTheBackendLacksIsRefusedAtOnce(t *testing.T) {
 		} {
 			b.says(err, core.ErrInvalid, want)
 		}
-		b.gets(locks.TryAcquire(b.Context(), "ten--bytes", core.WithLimit(1), core.WithLabel(strings.Repeat("x", 256)))) // which is exclusive
+		b.gets(locks.TryAcquire(b.Context(), "ten--bytes", core.WithLimit(1), core.WithLabel(strings.Repeat("x", 256)), core.WithWait(10*365*24*time.Hour))) // which is exclusive
 	})
 }
 
@@ -171,6 +171,9 @@ func TestWhatCannotWorkInNewIsInvalid(t *testing.T) {
 		if _, err := core.New(memlock.New(), opt); !errors.Is(err, core.ErrInvalid) {
 			t.Error(err)
 		}
+	}
+	if _, err := core.New(memlock.New(), core.WithMaxLeases(1), core.WithMaxWaiters(1)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,6 +28,7 @@ func TestReadySaysWhyNot(t *testing.T) {
 		for _, err := range []error{locks.Ready(b.Context()), second(locks.TryAcquire(b.Context(), "name"))} {
 			b.says(err, core.ErrUnavailable, "lock service unavailable: memlock: ") // which has no address
 		}
+		b.says(locks.Ready(b.Context()), core.ErrUnavailable, "holdfast: ready: ")
 		b.store.SetDown(false)
 		b.store.SetDelay(time.Hour)
 		b.took(bound, 0, func() {

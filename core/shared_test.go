@@ -56,12 +56,12 @@ func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
 
 func TestReentryNeedsTheSameModeOrAWeakerOne(t *testing.T) {
 	t.Parallel()
-	plain, shared, three, four := core.WithLimit(1), core.WithShared(), core.WithLimit(3), core.WithLimit(4)
+	none, plain, shared, three, four := core.WithTTL(ttl), core.WithLimit(1), core.WithShared(), core.WithLimit(3), core.WithLimit(4)
 	for i, row := range []struct {
 		outer, inner core.Option
 		want         error
 	}{
-		{plain, plain, nil}, {plain, shared, nil}, {plain, three, core.ErrInvalid},
+		{none, plain, nil}, {plain, none, nil}, {plain, plain, nil}, {plain, shared, nil}, {plain, three, core.ErrInvalid},
 		{shared, shared, nil}, {shared, plain, core.ErrInvalid}, {shared, three, core.ErrInvalid},
 		{three, three, nil}, {three, four, core.ErrInvalid}, {three, plain, core.ErrInvalid}, {three, shared, core.ErrInvalid},
 	} {
