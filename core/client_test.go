@@ -70,6 +70,16 @@ func TestAPanicOfAWaitIsRaisedOnTheWaitersGoroutineAndOthersGoOn(t *testing.T) {
 		holder := b.acquire(b.other(), "name")
 		locks := b.locker(panickingWait(b))
 		b.panics("hook", func() { _, _ = locks.Acquire(b.Context(), "name") })
+		ctx, cancel := context.WithCancel(b.Context())
+		client := &hooked{Driver: b.store}
+		locks = b.locker(client)
+		b.ok(locks.Do(b.Context(), "other", noWork)) // it is known to be quick now, so the panic is on this goroutine
+		client.acquire = func(context.Context, driver.Claim) (driver.Grant, error) {
+			cancel()
+			client.acquire = nil
+			panic("hook")
+		}
+		b.panics("hook", func() { _, _ = locks.Acquire(ctx, "other") })
 		time.AfterFunc(time.Second, func() { b.ok(holder.Release(context.Background())) })
 		b.ok(locks.Do(b.Context(), "name", noWork))
 		b.free()

@@ -150,9 +150,8 @@ func (x *Lease) retireFor(left claim.Left, now clock.Awake) (first bool, err err
 	root.mark = root.mark || left.Mark
 	ends := x.contexts(nil)
 	root.mu.Unlock()
-	end(ends, context.Canceled)
 	for _, c := range ends {
-		c.made.Load().unlink()
+		c.made.Load().unlink() // and so it ends
 	}
 	return true, nil
 }

@@ -106,6 +106,10 @@ func TestRetryAfterIsExactOnlyWhereAReleaseLeftTheNameTaken(t *testing.T) {
 		if held := b.refused(b.other(), "name"); held.Exact || held.RetryAfter > time.Second {
 			b.Errorf("of a lease that stands: %+v", held)
 		}
+		b.acquire(b.other(), "short", core.WithTTL(300*time.Millisecond), core.WithoutRenewal())
+		if held := b.refused(b.locks, "short"); held.RetryAfter > 300*time.Millisecond {
+			b.Errorf("of a lease that will be over: %+v", held)
+		}
 		time.Sleep(time.Second)
 		b.ok(x.Release(b.Context()))
 		held := b.refused(b.other(), "name")

@@ -55,10 +55,10 @@ func (t Handoff) Encode() string {
 // error says nothing about the text.
 func ParseHandoff(s string) (t Handoff, err error) {
 	raw, _ := base64.RawURLEncoding.DecodeString(s)
-	if len(raw) > len(t.secret) && raw[0] == handoffVersion {
+	if len(raw) > len(t.secret) {
 		t.name = string(raw[1+copy(t.secret[:], raw[1:]):])
 	}
-	if key.CheckName(t.name) != nil || t.Encode() != s { // base64 has several ways to write the same
+	if key.CheckName(t.name) != nil || t.Encode() != s { // of another version, or base64 that was written in another way
 		return Handoff{}, invalidf("hand-off: not one of this version")
 	}
 	return t, nil

@@ -136,7 +136,8 @@ func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
 			}
 			inner := b.lease(b.locks.TryAcquire(ctx, "a"))
 			for _, err := range []error{
-				second(b.locks.TryAcquire(ctx, "a")),                    // a sibling has passed on the context
+				second(b.locks.TryAcquire(ctx, "a")), // a sibling has passed on the context
+				second(b.locks.TryAcquire(ctx, "a", core.WithoutReentry())),
 				second(b.other().TryAcquire(context.Background(), "a")), // another process has not
 			} {
 				if held := b.heldBy(err); held.Here {

@@ -81,6 +81,11 @@ func TestTheDefaultLabelSaysWhoAndWhatFor(t *testing.T) {
 
 func TestTheDefaultLabelFitsAndIsText(t *testing.T) {
 	t.Parallel()
+	for n, want := range map[int]string{5: "words", 4: "w…"} {
+		if got := cutText("words", n); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
 	for _, operation := range []string{strings.Repeat("x", 200), strings.Repeat("é", 99), strings.Repeat("\x80", 99), "\x80", strings.Repeat("\x00", 300)} {
 		got := labelOf(thisProcess(), operation)
 		if len(got) > maxDefaultLabel || !utf8.ValidString(got) || checkText("label", got, maxLabel) != nil {

@@ -75,6 +75,23 @@ func TestASetOfWhichOneIsReleasedIsReleased(t *testing.T) {
 		b.ok(s.Lease("a").Release(b.Context()))
 		b.is(s.Err(), core.ErrReleased)
 		b.ok(s.Release(b.Context()))
+
+		s = b.all(b.locks, "a", "b")
+		b.ok(s.Lease("b").Release(b.Context()))
+		b.store.Lose("a")
+		<-s.Lease("a").Context().Done()
+		b.is(s.Err(), core.ErrLost) // though b is not
+	})
+}
+
+func TestASetThatIsGivenBackLeavesWhatItHasReentered(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "b")
+		x := b.acquire(b.locks, "a", core.WithMinHold(time.Minute))
+		b.is(second(b.locks.AcquireAll(x.Context(), pair, core.WithWait(0))), core.ErrHeld)
+		b.ok(x.Release(b.Context()))
+		b.taken(b.other(), "a") // for its time
 	})
 }
 

@@ -147,6 +147,9 @@ func TestALongWaitIsToldThoughNothingIsKnownOfTheHolder(t *testing.T) {
 		b.acquire(b.other(), "name")
 		b.call(b.locks)
 		b.call(b.locks)
+		ctx, resign := context.WithCancel(b.Context())
+		defer resign()
+		go func() { _ = b.locks.Campaign(ctx, "name", noWork) }() // for which that is normal
 		time.Sleep(3*ttl - ttl/2)
 		b.link.All(lab.Refused)
 		time.Sleep(ttl / 2)

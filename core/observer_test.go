@@ -106,8 +106,9 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 		release = make(chan bool) // of this bubble
 		x := b.acquire(b.locks, "held")
 		b.took(0, 0, func() {
-			for range 1000 {
-				b.ok(b.acquire(b.locks, "name").Release(b.Context()))
+			for i := range 1000 {
+				template := core.WithTemplate([]string{"told", "missed"}[i/900]) // of the last ones nothing is told
+				b.ok(b.acquire(b.locks, "name", template).Release(b.Context()))
 			}
 		})
 		time.Sleep(10 * ttl)
@@ -122,7 +123,11 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 		}
 	}, observing(observer{
 		Acquired: func(core.Event) { <-release; leases++ }, Released: func(core.Event) { leases-- },
-		Missed: func(e core.Event) { leases += e.Leases }, Dropped: func(n int) { dropped += n },
+		Missed: func(e core.Event) {
+			if leases += e.Leases; e.Leases == 0 {
+				t.Error("told of nothing that was missed")
+			}
+		}, Dropped: func(n int) { dropped += n },
 	}))
 }
 

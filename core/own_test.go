@@ -32,6 +32,9 @@ func TestAProcessKnowsItsOwnLeasesAndWaiters(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		leases = append(leases, b.acquire(locks, "b", core.WithShared(), me))
+		if locks.Driver() == nil {
+			b.Error("no driver")
+		}
 		all := locks.Own("")
 		if len(all) != 5 {
 			b.Fatalf("%+v", all)

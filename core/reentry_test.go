@@ -172,6 +172,17 @@ func TestSiblingsOfALeaseThatHasEndedAskForTheName(t *testing.T) {
 		b.ok(x.Release(b.Context()))
 		b.ok(y.Release(b.Context()))
 		siblings.Wait()
+
+		x = b.acquire(b.locks, "name")
+		y = b.lease(b.locks.TryAcquire(x.Context(), "name"))
+		sibling := b.begin(func() error {
+			return second(b.locks.Acquire(context.WithoutCancel(x.Context()), "name", core.WithWait(ttl)))
+		})
+		b.store.Lose("name")
+		<-y.Context().Done()
+		b.is(y.Release(b.Context()), core.ErrLost)
+		b.ok(<-sibling)
+		b.taken(b.other(), "name") // by the sibling
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
 )
 
@@ -14,9 +13,6 @@ import (
 
 // why is the error of a call that has ended with err.
 func (a *acquisition) why(err error) error {
-	if call.Panicked(err) {
-		return err
-	}
 	if held, ok := errors.AsType[*driver.Held](err); ok {
 		a.held, a.heldAt = held, a.engine.clock.Now()
 		return a.heldError()

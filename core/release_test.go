@@ -78,6 +78,13 @@ func TestALossIsToldThoughItsReleaseIsNotConfirmed(t *testing.T) {
 				return nil
 			}, core.WithMaxHold(time.Second))
 			b.is(err, core.ErrLost)
+			b.link.Heal()
+			x := b.acquire(b.locks, "other", core.WithMaxHold(time.Second))
+			<-x.Context().Done()
+			b.link.All(lab.RequestLost)
+			err = x.Release(b.in(left))
+			b.is(err, core.ErrLost)
+			b.isNot(err, context.DeadlineExceeded)
 		})
 	}
 }
