@@ -74,9 +74,6 @@ func joinLoss(workErr, err error) error {
 	if known, ok := errors.AsType[*LostError](workErr); ok && *known == *lost {
 		return workErr // the work has returned the cause of its context
 	}
-	if workErr == nil {
-		return lost
-	}
 	return errors.Join(workErr, lost)
 }
 

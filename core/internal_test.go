@@ -81,9 +81,13 @@ func TestTheDefaultLabelSaysWhoAndWhatFor(t *testing.T) {
 
 func TestTheDefaultLabelFitsAndIsText(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]string{5: "words", 4: "w…"} {
-		if got := cutText("words", n); got != want {
-			t.Errorf("%q, not %q", got, want)
+	for _, row := range []struct {
+		text string
+		n    int
+		want string
+	}{{"words", 5, "words"}, {"words", 4, "w…"}, {"ööö", 4, "…"}} {
+		if got := cutText(row.text, row.n); got != row.want {
+			t.Errorf("%q, not %q", got, row.want)
 		}
 	}
 	for _, operation := range []string{strings.Repeat("x", 200), strings.Repeat("é", 99), strings.Repeat("\x80", 99), "\x80", strings.Repeat("\x00", 300)} {

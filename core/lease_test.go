@@ -58,9 +58,10 @@ func TestTheContextEndsWhenTrustDoes(t *testing.T) {
 		b.reason(x, core.ReasonExpired)
 		ended := time.Now()
 		time.Sleep(time.Second)
+		lost := x.ValidUntil()
 		b.is(x.Release(b.Context()), core.ErrLost)
-		if until := x.ValidUntil(); !until.Equal(ended) {
-			b.Errorf("trusted until %s after its end", until.Sub(ended))
+		if until := x.ValidUntil(); !until.Equal(ended) || !lost.Equal(ended) {
+			b.Errorf("trusted until %s and %s after its end", lost.Sub(ended), until.Sub(ended))
 		}
 		b.sent(0, lab.OpRelease, lab.OpRenew) // of a lease that is neither renewed nor held
 	})

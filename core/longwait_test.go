@@ -116,6 +116,26 @@ func TestACallThatHasWaitedForThreeTTLsIsToldOnce(t *testing.T) {
 	}
 }
 
+func TestALongWaitForASiblingAndThenForTheNameIsToldOnce(t *testing.T) {
+	t.Parallel()
+	l := new(long)
+	virtual(t, func(b *bench) {
+		outer := b.acquire(b.locks, "name")
+		inner := b.lease(b.locks.TryAcquire(outer.Context(), "name"))
+		theirs, other := make(chan error, 1), b.other()
+		go func() {
+			theirs <- other.Do(b.Context(), "name", func(context.Context) error { time.Sleep(5 * ttl); return nil })
+		}()
+		waiter := b.begin(func() error { return b.locks.Do(context.WithoutCancel(outer.Context()), "name", noWork) })
+		time.Sleep(4 * ttl)
+		b.ok(outer.Release(b.Context()))
+		b.ok(inner.Release(b.Context()))
+		b.ok(<-theirs)
+		b.ok(<-waiter)
+		l.are(b, 1)
+	}, l.observer())
+}
+
 func TestProcessesThatWaitForOneAnotherBothTell(t *testing.T) {
 	t.Parallel()
 	one, two := new(long), new(long)

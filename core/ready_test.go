@@ -54,6 +54,10 @@ func TestReadySaysWhyNot(t *testing.T) {
 func TestReadyCleansUpBehindItself(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
+		ended, cancel := context.WithCancel(b.Context())
+		cancel()
+		b.says(b.locks.Ready(ended), context.Canceled, "the context ended before the lock service answered")
+		b.sent(0)
 		b.link.All(lab.ReplyLost, lab.OpAcquire)
 		b.is(b.locks.Ready(b.Context()), core.ErrUnavailable)
 		time.Sleep(time.Second) // a tenth of the TTL for which the name would stay taken
