@@ -295,12 +295,12 @@ func (s *Sweeper) over(asked []*task, hush bool, rested time.Time) {
 	s.tasks = slices.DeleteFunc(s.tasks, func(t *task) bool { return t.over(now) })
 }
 
-// over says whether t has ended.
+// over says whether t has ended. What comes at the last moment is cleaned up, too: so the last time is not before the end.
 func (t *task) over(now time.Time) bool {
 	if t.Open != nil && !t.Open() {
 		return true
 	}
-	return !now.Before(t.until) && (t.heard == Answered || !now.Before(t.latest))
+	return t.heard == Answered && !t.sent.Before(t.until) || !now.Before(t.latest)
 }
 
 // pause is how long to wait if this much time has passed since the task began. It has jitter, so

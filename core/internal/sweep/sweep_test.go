@@ -63,6 +63,25 @@ func TestCleanUpIsRepeatedForItsTimeSoonAndThenLessOften(t *testing.T) {
 	})
 }
 
+// What is sent at the last moment may be executed then, so the last clean-up of each comes after its time, however many are due at once.
+func TestTheLastCleanUpComesAfterItsTime(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		all := make([]tally, 2*mostRound)
+		for i := range all {
+			c := &all[i]
+			c.began = time.Now()
+			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+		}
+		later(time.Hour)
+		for i := range all {
+			if _, last, _ := all[i].take(); last < 10*time.Second || last > 12*time.Second {
+				t.Errorf("%d: the last one after %s", i, last)
+			}
+		}
+	})
+}
+
 func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
 	t.Parallel()
 	for answered, want := range map[time.Duration]time.Duration{15 * time.Second: 15 * time.Second, time.Hour: 30 * time.Second} {
@@ -168,6 +187,22 @@ func TestACloseEndsItSoon(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestACloseLeavesNobodyOut(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		var asked atomic.Int32
+		for range most {
+			first := sync.OnceFunc(func() { asked.Add(1) })
+			s.Add(Task{After: time.Hour, For: time.Hour, Clean: func(time.Duration) Outcome { first(); return Answered }})
+		}
+		s.Close()
+		later(time.Hour)
+		if n := int(asked.Load()); n != most {
+			t.Errorf("%d were asked", n)
+		}
+	})
 }
 
 func TestAnOutageIsRememberedWithinABound(t *testing.T) {
