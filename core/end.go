@@ -196,8 +196,6 @@ func (l *leaving) result(o hold.Outcome, last error) error {
 	switch {
 	case o.Loss != term.None:
 		return &LostError{name, reasonOf(o.Loss)}
-	case o.Result == term.Unconfirmed && last == nil:
-		return &unavailableError{"release", name, errOver}
 	case o.Result == term.Unconfirmed:
 		return &unavailableError{"release", name, opaque(last)}
 	case o.Unmarked:

@@ -36,7 +36,6 @@ type engine struct {
 	refuse context.CancelFunc
 	life   context.Context // ends when Close begins
 	die    context.CancelFunc
-	closed atomic.Bool
 
 	abandoned atomic.Bool // what is still held is left to its TTL
 }
@@ -102,13 +101,11 @@ func leaseUnder(h *hold.Hold) *Lease { return (*Lease)(h.Want().Work.(*work)) } 
 
 // close is Locker.Close.
 func (r *engine) close(ctx context.Context) error {
-	if r.closed.CompareAndSwap(false, true) {
-		r.die()
-		for _, h := range r.room.Dog.AllAtRest() { // who gets another one from now on gives it back
-			leaseUnder(h).closed()
-		}
-		r.room.Desk.Close()
+	r.die()
+	for _, h := range r.room.Dog.AllAtRest() { // who gets another one from now on gives it back
+		leaseUnder(h).closed()
 	}
+	r.room.Desk.Close()
 	err := cmp.Or(r.still(ctx), r.tasks.Wait(ctx))
 	r.abandoned.Store(true)
 	n := r.room.Dog.Abandon()

@@ -191,7 +191,6 @@ var (
 	errFull     = errors.New("not asked")
 	errNotAsked = errors.New("the context ended before the lock service answered")
 	errLate     = errors.New("the answer came too late to be trusted")
-	errOver     = errors.New("the lease ended before its release was answered")
 	errDegraded = errors.New("the lease is degraded: the lock service knows nothing of it")
 )
 

@@ -2,7 +2,6 @@ package core
 
 import (
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
@@ -43,27 +42,20 @@ func (a *acquisition) Heard(reply call.Reply) {
 	case m.Kind == driver.HeldBy:
 		a.said = reply.Now.Awake()
 		a.learn(contend.News{Held: m.Held, At: a.said})
-	case silent(reply.Err) && a.overdue(): // it was cut short, which says nothing about the lock service
+	case silent(reply.Err) && a.ctx.Err() != nil: // it was cut short, which says nothing about the lock service
 	default:
 		a.known = a.unavailable(reply.Err)
 	}
 }
 
-// overdue says that the caller's ctx is over, if only by the clock.
-func (a *acquisition) overdue() bool {
-	deadline, ok := a.ctx.Deadline()
-	return a.ctx.Err() != nil || ok && time.Until(deadline) <= 0
-}
-
 // learn takes note of what the line knows.
 func (a *acquisition) learn(n contend.News) {
-	if n.Held != nil {
-		a.held, a.heldAt = n.Held, n.At
-		a.tellLimit(n.Held.Limit)
-	}
-	if n.Err != nil {
+	if n.Held == nil {
 		a.known = a.unavailable(n.Err)
+		return
 	}
+	a.held, a.heldAt = n.Held, n.At
+	a.tellLimit(n.Held.Limit)
 }
 
 func (a *acquisition) unavailable(err error) error {

@@ -117,7 +117,7 @@ func TestTheLogClaimsNoMoreThanIsKnown(t *testing.T) {
 	slow := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	for want, errs := range map[string][]error{
 		"it did not answer in time": {
-			slow, os.ErrDeadlineExceeded, fmt.Errorf("timeout: %w", slow), errNoAnswer, opaque(call.ErrNoAnswer), opaque(context.Canceled), errLate, errOver,
+			slow, os.ErrDeadlineExceeded, fmt.Errorf("timeout: %w", slow), errNoAnswer, opaque(call.ErrNoAnswer), opaque(context.Canceled), errLate,
 		},
 		"no connection to it could be had": {
 			errors.Join(driver.ErrNotSent, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),

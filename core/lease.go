@@ -30,17 +30,16 @@ type Lease struct {
 	above  *ancestors   // nil for most
 	work   leaseContext // of Do; its parent is set once more as the caller gets the lease
 
-	mu      sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
-	ended   bool        // by Release, Complete, Finish or Detach
-	told    bool        // observers know that it has begun
-	lossDue bool        // and have to be told then that it was lost
-	shut    bool        // the Locker was closed
-	known   bool        // result is valid
-	mark    bool        // of a root: the work is finished
-	out     bool        // it has ended, and so have its contexts
-	until   clock.Awake // the last ValidUntil, once ended or lost
-	loss    *LostError  // the reason, if trust ended first
-	more    *more       // made when something of it is needed; one that has re-entered another has it from the beginning
+	mu    sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
+	ended bool        // by Release, Complete, Finish or Detach
+	told  bool        // observers know that it has begun
+	shut  bool        // the Locker was closed
+	known bool        // result is valid
+	mark  bool        // of a root: the work is finished
+	out   bool        // it has ended, and so have its contexts
+	until clock.Awake // the last ValidUntil, once ended or lost
+	loss  *LostError  // the reason, if trust ended first
+	more  *more       // made when something of it is needed; one that has re-entered another has it from the beginning
 }
 
 // more is what few leases need: a process can hold very many.
@@ -143,7 +142,6 @@ func (x *Lease) lose(why Reason) {
 	}
 	x.loss = lost // also if it has ended, and what has re-entered it has not
 	told := x.told
-	x.lossDue = !told
 	x.mu.Unlock()
 	end(ends, lost)
 	if told {

@@ -231,8 +231,7 @@ func unavailability(err error) string {
 		return "no connection to it could be had"
 	case errors.Is(err, driver.ErrNotSent): // also a dial that takes too long
 		return "it refused the command, or no connection to it could be had"
-	case errors.Is(err, errNoAnswer), errors.Is(err, errLate), errors.Is(err, errOver),
-		ok && slow.Timeout():
+	case errors.Is(err, errNoAnswer), errors.Is(err, errLate), ok && slow.Timeout():
 		return "it did not answer in time"
 	case errors.Is(err, driver.ErrCannotAnswer):
 		return "it cannot answer anybody now"

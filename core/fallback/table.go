@@ -133,8 +133,7 @@ func (t *table) degraded(of string) *standing {
 func (t *table) local(c driver.Claim) (token string, here *standing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := t.open(c.Name)
-	defer t.shut(c.Name, n)
+	n := t.open(c.Name) // which has somebody in any case as this returns
 	if n.local != "" {
 		return "", n.standing(n.label)
 	}

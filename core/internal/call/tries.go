@@ -77,13 +77,13 @@ func (t *Tries) Next(ctx context.Context, r *Reply) time.Duration {
 	return left
 }
 
-// Sleep waits for d, or less if ctx ends. It says whether ctx still stands.
+// Sleep waits for d, or less if ctx ends. It says whether it has waited for all of d.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err() == nil
+		return true
 	case <-ctx.Done():
 		return false
 	}

@@ -78,9 +78,9 @@ func (r *Room) get(ctx context.Context, c *Caller, budget time.Duration, now clo
 	}
 }
 
-// after fires when a call that began with c has waited for d. It is nil for 0 and Forever. Give it back with spare.
+// after fires when a call that began with c has waited for d. It is nil for Forever. Give it back with spare.
 func (r *Room) after(c *Caller, d time.Duration) *time.Timer {
-	if d <= 0 || d == Forever {
+	if d == Forever {
 		return nil
 	}
 	d -= r.Port.Clock.Now().Sub(c.Began)
