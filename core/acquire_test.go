@@ -89,6 +89,12 @@ func TestTheEndOfTheContextIsJoinedWithWhatWasKnown(t *testing.T) {
 		canceled, cancel := context.WithCancel(b.Context())
 		time.AfterFunc(time.Second/2, cancel)
 		ends(canceled, time.Second/2, context.Canceled, core.ErrUnavailable, core.ErrHeld)
+		quick := b.locker(b.store) // its call waits for the answer, which comes when the caller has left
+		b.taken(quick, "name")
+		b.store.SetDelay(20 * time.Millisecond)
+		canceled, cancel = context.WithCancel(b.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		b.is(second(quick.TryAcquire(canceled, "name")), context.Canceled, core.ErrHeld)
 	})
 }
 
@@ -120,6 +126,30 @@ func TestAWaitingAcquireGivesUpAfterATTLWithoutAnAnswer(t *testing.T) {
 		<-told.over
 		b.is(told.err, core.ErrUnavailable)
 		b.isNot(told.err, core.ErrHeld)
+	})
+}
+
+// The round that the first one leaves is broken off, which says nothing of the service to who comes before it has ended.
+func TestARoundThatIsBrokenOffIsNoSilence(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "name")
+		rounds := 0
+		locks := b.locker(&hooked{
+			Driver: b.store, can: func(can *driver.Capabilities) { can.Punctual = false },
+			wait: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				if rounds++; rounds > 1 {
+					return b.store.Wait(ctx, c)
+				}
+				<-ctx.Done()
+				time.Sleep(20 * time.Millisecond)
+				return driver.Grant{}, ctx.Err()
+			},
+		})
+		b.is(second(locks.Acquire(b.in(time.Second/2), "name")), core.ErrHeld)
+		err := second(locks.Acquire(b.Context(), "name", core.WithWait(30*time.Millisecond)))
+		b.is(err, core.ErrHeld)
+		b.isNot(err, core.ErrUnavailable)
 	})
 }
 

@@ -118,6 +118,12 @@ func TestRetryAfterIsExactOnlyWhereAReleaseLeftTheNameTaken(t *testing.T) {
 		}
 		time.Sleep(held.RetryAfter)
 		b.free()
+		locks := b.locker(&hooked{Driver: b.store, acquire: func(context.Context, driver.Claim) (driver.Grant, error) {
+			return driver.Grant{}, &driver.Held{} // by somebody who has set no TTL
+		}})
+		if held := b.refused(locks, "name"); held.RetryAfter < time.Second/2 {
+			b.Errorf("nobody knows for how long: %+v", held)
+		}
 	})
 }
 

@@ -154,6 +154,55 @@ func TestTheContextKeepsValuesAndNothingElse(t *testing.T) {
 	})
 }
 
+// A process can ask for all of its leases with one context, which ends when the process does.
+func TestACallersContextKeepsNothingOfALeaseThatIsOver(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]func(b *bench, ctx *lab.Followed){
+		"whose end was waited for": func(b *bench, ctx *lab.Followed) {
+			b.ok(b.locks.Do(ctx, "name", func(work context.Context) error { work.Done(); return nil }))
+		},
+		"by two at once": func(b *bench, ctx *lab.Followed) {
+			b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
+				ctx.Then = func() { work.Done() }
+				work.Done()
+				return nil
+			}))
+		},
+		"that is looked at later": func(b *bench, ctx *lab.Followed) {
+			var work context.Context
+			b.ok(b.locks.Do(ctx, "name", func(ctx context.Context) error { work = ctx; return nil }))
+			b.is(work.Err(), context.Canceled)
+		},
+		"that is handed off": func(b *bench, ctx *lab.Followed) {
+			var sent context.Context
+			_ = b.locks.Do(ctx, "name", func(work context.Context) error {
+				x, _ := core.FromContext(work)
+				return x.HandOff(work, keep, func(ctx context.Context, _ core.Handoff) error { sent = ctx; return nil })
+			})
+			b.is(sent.Err(), context.Canceled)
+		},
+		"that is handed off in some time": func(b *bench, ctx *lab.Followed) {
+			_ = b.locks.Do(ctx, "name", func(work context.Context) error {
+				x, _ := core.FromContext(work)
+				work, cancel := context.WithTimeout(work, time.Second)
+				defer cancel()
+				return x.HandOff(work, keep, func(context.Context, core.Handoff) error { return nil })
+			})
+		},
+		"of a set": func(b *bench, ctx *lab.Followed) {
+			s := b.set(b.locks.AcquireAll(ctx, pair))
+			b.ok(s.Release(s.Context()))
+		},
+	}, func(b *bench, f func(b *bench, ctx *lab.Followed)) {
+		ctx := &lab.Followed{Context: b.Context()}
+		f(b, ctx)
+		synctest.Wait()
+		if n := ctx.Followers(); n != 0 {
+			b.Errorf("%d are left", n)
+		}
+	})
+}
+
 func TestCompleteWithoutDedupReleasesAndSaysSo(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {

@@ -216,6 +216,18 @@ func TestAReentryThatIsNearlyOverIsNotTakenAnewForEver(t *testing.T) {
 	})
 }
 
+// The last name is renewed as the lease that was re-entered is lost.
+func TestASetIsNotWholeIfWhatItReentersIsLostMeanwhile(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		x := b.acquire(b.locks, "a", core.WithMaxHold(time.Second))
+		time.Sleep(950 * time.Millisecond)
+		b.link.Delay(20*time.Millisecond, 20*time.Millisecond)
+		err := second(b.locks.AcquireAll(context.WithoutCancel(x.Context()), pair, core.WithoutRenewal(), core.WithWait(0)))
+		b.says(err, core.ErrUnavailable, "too late to be trusted")
+	})
+}
+
 func TestTheLossOfALeaseAroundEndsTheWaitForSeveralNames(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -329,6 +341,19 @@ func TestTheReleaseOfASetUnderAContextThatHasEndedWaitsForNothing(t *testing.T) 
 		b.link.Drop(lab.OpRelease)
 		b.took(40*time.Millisecond, 0, func() { b.is(s.Release(ctx), core.ErrUnavailable, context.Canceled) })
 		b.link.Heal()
+	})
+}
+
+// Finish has all of its time, whoever leaves meanwhile.
+func TestALossThatOnlyTheReleaseFindsIsToldThoughTheCallerLeaves(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		s := b.set(b.locks.AcquireAll(ctx, pair))
+		b.store.Lose("a")
+		b.link.Delay(300*time.Millisecond, 300*time.Millisecond)
+		time.AfterFunc(300*time.Millisecond, cancel)
+		b.is(s.Finish(s.Context(), nil), core.ErrLost)
 	})
 }
 

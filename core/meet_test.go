@@ -213,16 +213,23 @@ func TestWhoHadTheNameBeforeACallIsNoAnswerToIt(t *testing.T) {
 // before anybody else knows.
 func TestASilenceCountsIfTheAttemptHadItsTime(t *testing.T) {
 	t.Parallel()
-	for left, lines := range map[time.Duration]int{time.Second: 0, 2*time.Second + 10*time.Millisecond: 1} {
+	for _, row := range []struct {
+		fate  lab.Fate
+		left  time.Duration
+		lines int
+	}{
+		{lab.RequestLost, time.Second, 0}, {lab.RequestLost, 2*time.Second + 10*time.Millisecond, 1},
+		{lab.Refused, 5 * time.Millisecond, 1}, // an error is no silence
+	} {
 		text := logging(t, func(b *bench) {
-			b.link.Drop(lab.OpAcquire, lab.OpWait)
+			b.link.All(row.fate)
 			ctx, cancel := context.WithCancel(b.Context())
-			time.AfterFunc(left, cancel)
+			time.AfterFunc(row.left, cancel)
 			b.is(second(b.locks.Acquire(ctx, "name")), core.ErrUnavailable, context.Canceled)
 			synctest.Wait()
 			b.link.Heal()
 		})
-		count(t, text, map[string]int{"lock service unavailable": lines})
+		count(t, text, map[string]int{"lock service unavailable": row.lines})
 	}
 }
 

@@ -2,6 +2,7 @@ package contend
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
@@ -70,6 +72,62 @@ func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
 		}
 		leave(ctx, r, h, claim.Left{})
 	}
+}
+
+// busy is held for some rounds.
+type busy struct {
+	free
+
+	rounds int
+}
+
+func (d *busy) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+	return driver.Grant{}, &driver.Held{}
+}
+
+func (d *busy) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if d.rounds--; d.rounds < 0 {
+		return d.free.Acquire(ctx, c)
+	}
+	<-ctx.Done()
+	return d.Acquire(ctx, c)
+}
+
+func TestALongWaitLeavesNothingAtItsRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := room(t, &busy{rounds: 10})
+		life := &lab.Followed{Context: r.life}
+		r.life = life
+		h, err := get(t.Context(), r, want("n", time.Second), Forever)
+		synctest.Wait()
+		if n := life.Followers(); h == nil || n != 0 {
+			t.Errorf("%v, and %d are left", err, n)
+		}
+		leave(t.Context(), r, h, claim.Left{})
+	})
+}
+
+// Whoever closes has poked all who wait, before this call does.
+func TestWhoBeginsToWaitInARoomThatIsClosedLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := room(t, new(free))
+		h, err := get(t.Context(), r, want("n", time.Second), Forever)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var closes context.CancelFunc
+		r.life, closes = context.WithCancel(t.Context())
+		closes()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if _, err = get(ctx, r, want("n", time.Second), Forever); !errors.Is(err, ErrClosed) || time.Since(began) > 0 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		leave(t.Context(), r, h, claim.Left{})
+	})
 }
 
 // giver is a guest that the holder leaves as it looks.

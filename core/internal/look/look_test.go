@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
 func TestAFilterIsAPatternOrABeginning(t *testing.T) {
@@ -75,12 +76,12 @@ func (s *slow) Leases(context.Context, string) iter.Seq2[inspect.LeaseInfo, erro
 }
 
 // watch looks each second for a while.
-func watch(t *testing.T, l *Looker, d time.Duration) (last Picture) {
+func watch(ctx context.Context, t *testing.T, l *Looker, d time.Duration) (last Picture) {
 	t.Helper()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < d; <-tick.C {
-		p, err := l.Look(t.Context())
+		p, err := l.Look(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,8 +95,9 @@ func TestASmallServiceIsWalkedThroughAtEachLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{names: 20, each: time.Millisecond}
 		l := New(s, "", Filter{"n1"}.Keep)
-		if p := watch(t, l, time.Minute); len(p.Infos) != 11 || !p.Whole {
-			t.Errorf("%+v", p)
+		ctx := &lab.Followed{Context: t.Context()}
+		if p := watch(ctx, t, l, time.Minute); len(p.Infos) != 11 || !p.Whole || ctx.Followers() > 0 {
+			t.Errorf("%+v, and the context of the looks keeps %d", p, ctx.Followers())
 		}
 		if w, n := s.walks.Load(), s.singles.Load(); w < 59 || n > 0 {
 			t.Errorf("%d walks, %d single looks", w, n)
@@ -108,11 +110,11 @@ func TestBetweenWalksANameThatIsLetGoIsNotShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{names: 3, each: time.Second}
 		l := New(s, "", Filter(nil).Keep)
-		if p := watch(t, l, 10*time.Second); len(p.Infos) != 3 {
+		if p := watch(t.Context(), t, l, 10*time.Second); len(p.Infos) != 3 {
 			t.Errorf("%+v", p)
 		}
 		s.free = "n1"
-		if p := watch(t, l, time.Second); len(p.Infos) != 2 || p.Infos[1].Name != "n2" || s.walks.Load() != 1 {
+		if p := watch(t.Context(), t, l, time.Second); len(p.Infos) != 2 || p.Infos[1].Name != "n2" || s.walks.Load() != 1 {
 			t.Errorf("%+v after %d walks", p, s.walks.Load())
 		}
 		l.Close()
@@ -124,10 +126,10 @@ func TestWalksTakeATwentiethOfTheTimeAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{names: 5, each: time.Second} // a walk of 5 s
 		l := New(s, "", Filter{"n"}.Keep)
-		if p := watch(t, l, 3*time.Second); p.Whole || len(p.Infos) == 0 || len(p.Infos) == 5 || p.Infos[0].Name == probe {
+		if p := watch(t.Context(), t, l, 3*time.Second); p.Whole || len(p.Infos) == 0 || len(p.Infos) == 5 || p.Infos[0].Name == probe {
 			t.Errorf("while the first walk is under way: %+v", p)
 		}
-		p := watch(t, l, 1000*time.Second)
+		p := watch(t.Context(), t, l, 1000*time.Second)
 		if w := s.walks.Load(); w < 9 || w > 11 {
 			t.Errorf("%d walks of 5 s in 1000 s", w)
 		}
@@ -168,7 +170,7 @@ func TestManyNamesAreLookedAtInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{names: 3 * mostNames, each: time.Millisecond}
 		l := New(s, "", Filter(nil).Keep)
-		watch(t, l, 10*time.Second)
+		watch(t.Context(), t, l, 10*time.Second)
 		s.free = "n999" // the last one
 		for i := range 3 {
 			before := s.singles.Load()
@@ -186,7 +188,7 @@ func TestAnErrorLeavesWhatWasKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{names: 3}
 		l := New(s, "", Filter(nil).Keep)
-		watch(t, l, time.Second)
+		watch(t.Context(), t, l, time.Second)
 		s.err, s.names = errors.New("gone"), 0
 		time.Sleep(time.Minute)
 		if p, err := l.Look(t.Context()); !errors.Is(err, s.err) || len(p.Infos) != 3 {
@@ -229,7 +231,7 @@ func TestASilentServiceIsAnErrorAndIsLookedAtAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &silent{}
 		l := New(s, "", Filter(nil).Keep)
-		watch(t, l, time.Second) // nothing is known
+		watch(t.Context(), t, l, time.Second) // nothing is known
 		s.frozen.Store(true)
 		s.names = 3
 		time.Sleep(time.Minute)
@@ -238,7 +240,7 @@ func TestASilentServiceIsAnErrorAndIsLookedAtAgainLater(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		s.frozen.Store(false)
-		if p := watch(t, l, 2*time.Second); len(p.Infos) != 3 {
+		if p := watch(t.Context(), t, l, 2*time.Second); len(p.Infos) != 3 {
 			t.Errorf("%+v", p)
 		}
 		l.Close()
