@@ -97,7 +97,7 @@ func TestALongWaitLeavesNothingAtItsRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := room(t, &busy{rounds: 10})
-		life := &lab.Followed{Context: r.life}
+		life := &lab.Followed{Context: t.Context()}
 		r.life = life
 		h, err := get(t.Context(), r, want("n", time.Second), Forever)
 		synctest.Wait()
