@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -107,6 +108,17 @@ func TestTheLogKeepsSoManyLinesInMindAndNoMore(t *testing.T) {
 	}
 	if n := len(b.lines); n > maxEvents {
 		t.Errorf("%d lines", n)
+	}
+}
+
+// Events of two calls may come in another order than they happened.
+func TestAnAnswerFromBeforeAnOutageDoesNotEndIt(t *testing.T) {
+	t.Parallel()
+	b, now := &operatorLog{logger: slog.New(slog.DiscardHandler)}, time.Now()
+	b.observe(Event{Kind: EventRenewed, At: now, Err: &unavailableError{"renew", "name", errNoAnswer}})
+	b.observe(Event{Kind: EventRenewed, At: now.Add(-time.Microsecond)})
+	if !b.told {
+		t.Error("it is over")
 	}
 }
 

@@ -65,7 +65,7 @@ func (b *operatorLog) observe(e Event) {
 			slog.String("reason", string(e.Reason)), slog.String("because", e.Reason.because()), slog.Duration("held", e.Held))
 	case EventUnconfirmed:
 		b.warn(e, "holdfast: release not confirmed, the name comes free by its TTL at the latest",
-			slog.String("error_type", errorType(e.Err)), slog.String("because", unavailability(e.Err)), slog.Duration("held", e.Held))
+			slog.String("error_type", "unavailable"), slog.String("because", unavailability(e.Err)), slog.Duration("held", e.Held))
 	case EventDegraded:
 		b.fail(e, &b.toldHere, "holdfast: lock service unavailable, work with LocalOnly goes on and is exclusive in this process only")
 	case EventLongWait:
@@ -238,15 +238,4 @@ func unavailability(err error) string {
 	default:
 		return "the connection broke, or the answer was an error or made no sense"
 	}
-}
-
-// errorType is the low-cardinality kind of an error.
-func errorType(err error) string {
-	if typed, ok := errors.AsType[interface {
-		error
-		ErrorType() string
-	}](err); ok {
-		return typed.ErrorType()
-	}
-	return "other"
 }

@@ -41,5 +41,8 @@ func TestARollbackToASilentServerEnds(t *testing.T) {
 		if d := time.Since(began); d > time.Minute {
 			t.Errorf("after %s", d)
 		}
+		if err := fence.AdvancePgx(t.Context(), nil, silent{}, "key", 1); !errors.Is(err, fence.ErrInvalid) {
+			t.Errorf("without a guard: %v", err)
+		}
 	})
 }

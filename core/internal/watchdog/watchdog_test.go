@@ -17,8 +17,9 @@ import (
 type renews struct {
 	driver.Driver
 
-	names []string
-	bound time.Duration // of the last command
+	names    []string
+	commands int
+	bound    time.Duration // of the last command
 }
 
 func (*renews) Capabilities() driver.Capabilities { return driver.Capabilities{Punctual: true} }
@@ -26,6 +27,7 @@ func (*renews) Capabilities() driver.Capabilities { return driver.Capabilities{P
 func (d *renews) Renew(ctx context.Context, claims []driver.Claim) []error {
 	until, _ := ctx.Deadline()
 	d.bound = time.Until(until)
+	d.commands++
 	errs := make([]error, len(claims))
 	for i, c := range claims {
 		if len(d.names) > 0 && c.Name == d.names[0] {
@@ -45,6 +47,7 @@ type dog struct {
 	name  string
 	lasts time.Duration // how much longer than a second its renewal may take
 	over  bool          // as its renewal is sent
+	fails int
 	heard int
 }
 
@@ -63,7 +66,7 @@ func (d *dog) Renewal(clock.Reading) (c driver.Claim, patience time.Duration, ok
 	return driver.Claim{Name: d.name}, time.Second + d.lasts, !d.over
 }
 func (d *dog) Renewed(driver.Claim, clock.Reading, clock.Reading, error) { d.heard++ }
-func (*dog) Fails() int                                                  { return 0 }
+func (d *dog) Fails() int                                                { return d.fails }
 
 // What is being looked at is not in the heap, and may end then.
 func TestWhatEndsAsItIsLookedAtIsLookedAtNoMore(t *testing.T) {
@@ -129,6 +132,31 @@ func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 		}
 		if service.bound != time.Second {
 			t.Errorf("all of them may take %s", service.bound)
+		}
+		d.Abandon()
+	})
+}
+
+// After an outage thousands are in doubt, and each command counts.
+func TestThoseThatHaveFailedAsOftenShareACommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := new(renews)
+		d := New[*dog](call.New(service, clock.New(), tasks.New()))
+		for i := range 20 {
+			x := &dog{dog: d, name: fmt.Sprint(i), fails: i % 2}
+			d.Watch(x)
+			d.Set(x, d.port.Clock.Now().Add(time.Millisecond), 0)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if service.commands != 2 || len(service.names) != 20 {
+			t.Errorf("%d commands for %d", service.commands, len(service.names))
+		}
+		d.renewer.grow(3, 4, true)
+		d.renewer.grow(0, 1, false) // one that is silent now makes no command smaller for those that come back
+		if d.renewer.grown != 8 {
+			t.Errorf("the next command may have %d", d.renewer.grown)
 		}
 		d.Abandon()
 	})
