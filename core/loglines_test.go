@@ -195,6 +195,48 @@ func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 	}
 }
 
+// stuck is a log that hangs as it says a loss, until it is free.
+type stuck struct {
+	mute
+
+	free chan struct{}
+	said []string
+}
+
+func (h *stuck) Handle(_ context.Context, r slog.Record) error {
+	if h.said = append(h.said, r.Message); strings.Contains(r.Message, "lost") {
+		<-h.free
+	}
+	return nil
+}
+
+// There is room for so many events, and those of good times need none, also after an outage.
+func TestALogThatHangsLeavesNothingOutInGoodTimes(t *testing.T) {
+	t.Parallel()
+	h := new(stuck)
+	virtual(t, func(b *bench) {
+		h.free = make(chan struct{})
+		b.link.Next(lab.OpAcquire, slices.Repeat([]lab.Fate{lab.Refused}, 4)...)
+		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
+		synctest.Wait()
+		x := b.acquire(b.locks, "name", core.WithMaxHold(time.Second))
+		time.Sleep(time.Second)
+		b.is(x.Release(b.Context()), core.ErrLost)
+		for range 600 {
+			b.ok(b.locks.Do(b.Context(), "name", noWork))
+			synctest.Wait() // the observer has time
+		}
+		x = b.acquire(b.locks, "name")
+		time.Sleep(1100 * period)
+		b.ok(x.Release(b.Context()))
+		close(h.free)
+		synctest.Wait()
+		if len(h.said) != 3 {
+			b.Errorf("%q", h.said)
+		}
+	}, core.WithLogger(slog.New(h)), core.WithObserver(func(core.Event) {}))
+}
+
 func TestTheLogSaysThatWorkGoesOnWithoutTheServiceAndWhenThatIsOver(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
