@@ -53,7 +53,7 @@ func (a *acquisition) acquired(x *Lease) {
 		a.engine.tell(e) // with the mutex held, so that nothing is told of x before
 	}
 	x.told = true
-	due := x.root() == x && x.loss != nil
+	due := x.stopped
 	x.root().mu.Unlock()
 	if due {
 		x.tellLost(x.loss.Reason)

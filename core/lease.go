@@ -30,16 +30,17 @@ type Lease struct {
 	above  *ancestors   // nil for most
 	work   leaseContext // of Do; its parent is set once more as the caller gets the lease
 
-	mu    sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
-	ended bool        // by Release, Complete, Finish or Detach
-	told  bool        // observers know that it has begun
-	shut  bool        // the Locker was closed
-	known bool        // result is valid
-	mark  bool        // of a root: the work is finished
-	out   bool        // it has ended, and so have its contexts
-	until clock.Awake // the last ValidUntil, once ended or lost
-	loss  *LostError  // the reason, if trust ended first
-	more  *more       // made when something of it is needed; one that has re-entered another has it from the beginning
+	mu      sync.Mutex  // of a root, protects the fields below of all leases that have re-entered it, too; a leaf
+	ended   bool        // by Release, Complete, Finish or Detach
+	told    bool        // observers know that it has begun
+	stopped bool        // of a root: it was lost; whoever tells of its begin tells of that, too
+	shut    bool        // the Locker was closed
+	known   bool        // result is valid
+	mark    bool        // of a root: the work is finished
+	out     bool        // it has ended, and so have its contexts
+	until   clock.Awake // the last ValidUntil, once ended or lost
+	loss    *LostError  // the reason, if trust ended first
+	more    *more       // made when something of it is needed; one that has re-entered another has it from the beginning
 }
 
 // more is what few leases need: a process can hold very many.
@@ -140,7 +141,7 @@ func (x *Lease) lose(why Reason) {
 			ends = y.contexts(ends)
 		}
 	}
-	x.loss = lost // also if it has ended, and what has re-entered it has not
+	x.loss, x.stopped = lost, true // also if it has ended, and what has re-entered it has not
 	told := x.told
 	x.mu.Unlock()
 	end(ends, lost)
