@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -183,6 +184,45 @@ func TestSiblingsOfALeaseThatHasEndedAskForTheName(t *testing.T) {
 		b.is(y.Release(b.Context()), core.ErrLost)
 		b.ok(<-sibling)
 		b.taken(b.other(), "name") // by the sibling
+	})
+}
+
+// slow is a context that takes its time to let go of whoever follows it.
+type slow struct {
+	context.Context
+
+	then func()
+}
+
+func (s *slow) AfterFunc(do func()) (stop func() bool) {
+	off := context.AfterFunc(s.Context, do)
+	return func() bool { s.then(); return off() }
+}
+
+// Value hides the context below from package context, which would not follow this one then.
+func (s *slow) Value(key any) any {
+	if v := s.Context.Value(key); fmt.Sprintf("%T", v) != "*context.cancelCtx" {
+		return v
+	}
+	return nil
+}
+
+func TestASecondEndOfAnInnerLeaseWaitsForTheFirst(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		outer := b.acquire(b.locks, "name")
+		second := make(chan error, 1)
+		ctx := &slow{Context: outer.Context()}
+		b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
+			inner, _ := core.FromContext(work)
+			_ = work.Done() // which makes a context that follows
+			ctx.then = func() {
+				go func() { second <- inner.Release(b.Context()) }()
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		}))
+		b.took(0, 0, func() { b.ok(<-second) })
 	})
 }
 
