@@ -133,14 +133,10 @@ func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Rea
 	if ctx.Err() == context.Canceled { // nobody wants the answer any more
 		longer = min(longer, grace)
 	}
-	if longer > 0 {
-		timer := time.NewTimer(longer)
-		defer timer.Stop()
-		select {
-		case r := <-answer:
-			return r
-		case <-timer.C:
-		}
+	select {
+	case r := <-answer:
+		return r
+	case <-time.After(longer):
 	}
 	p.hung.Add(1)
 	close(left)

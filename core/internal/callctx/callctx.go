@@ -49,16 +49,6 @@ func (p *Pool) Get(caller context.Context, now time.Time, d time.Duration) (ctx 
 	return b, b.end
 }
 
-// Is says whether a Pool has made ctx.
-func Is(ctx context.Context) bool {
-	if checksUse {
-		_, ok := ctx.(*use)
-		return ok
-	}
-	_, ok := ctx.(*bounded)
-	return ok
-}
-
 // putBack leaves b to the next call if its time has not run out. It says whether it did.
 func (b *bounded) putBack() bool {
 	if !b.timer.Stop() {

@@ -35,7 +35,10 @@ func TestAContextWhoseTimeRanOutIsNobodyElses(t *testing.T) {
 		ctx, end := p.Get(t.Context(), time.Now(), time.Second)
 		child, cancel := context.WithCancel(ctx)
 		defer cancel()
+		apart, cancel := context.WithCancel(context.WithValue(ctx, p, nil)) // on a goroutine of package context
+		defer cancel()
 		<-child.Done()
+		<-apart.Done()
 		end()
 		next, endNext := p.Get(t.Context(), time.Now(), time.Second)
 		defer endNext()

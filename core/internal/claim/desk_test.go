@@ -157,14 +157,17 @@ func TestEachCleanUpBeginsAtOnceHoweverManyWereBefore(t *testing.T) {
 		s := &slow{delay: func(string) time.Duration { return 0 }}
 		d := NewDesk(call.New(s, clock.New(), tasks.New()))
 		for want := range 2 * sweep.Many {
-			d.Clean(d.New("n"), Cleanup{Once: true})
+			c := d.New("n")
+			c.Ask(call.Wait, wish(time.Second), 0)
+			d.Clean(c, Cleanup{Once: true})
 			synctest.Wait()
 			if _, _, releases := s.seen(); releases != want+1 {
 				t.Errorf("%d of %d have begun", releases, want+1)
 			}
 		}
-		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
-			t.Error(err)
+		err := d.Port.Tasks.Wait(t.Context())
+		if _, _, releases := s.seen(); err != nil || releases > 2*sweep.Many {
+			t.Errorf("%v, and %d releases, though each was answered", err, releases)
 		}
 	})
 }

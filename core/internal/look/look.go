@@ -146,12 +146,10 @@ func (l *Looker) await() (ended bool) {
 	if w == nil || w.stopped {
 		return false
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-w.ended:
 		ended = true
-	case <-timer.C:
+	case <-time.After(patience):
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

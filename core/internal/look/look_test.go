@@ -28,7 +28,7 @@ func TestAFilterIsAPatternOrABeginning(t *testing.T) {
 		{Filter{"?é*"}, "", []string{"aé", "éé1"}, []string{"é", "a"}},
 		{Filter{"order:", "ordinal*1"}, "ord", []string{"order:", "ordinal1"}, []string{"ord", "ordinal"}},
 		{Filter{"é", "è"}, "", []string{"é", "è"}, []string{"e"}}, // the first byte alone would be no text
-		{Filter{"*a*a*a*a*b"}, "", []string{"aaaab"}, []string{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}},
+		{Filter{"*a*a*a*a*b"}, "", []string{"aaaab", "xaaaab"}, []string{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}},
 	} {
 		if got := c.filter.Prefix(); got != c.prefix {
 			t.Errorf("%q: prefix %q", c.filter, got)
@@ -116,6 +116,10 @@ func TestBetweenWalksANameThatIsLetGoIsNotShown(t *testing.T) {
 		s.free = "n1"
 		if p := watch(t.Context(), t, l, time.Second); len(p.Infos) != 2 || p.Infos[1].Name != "n2" || s.walks.Load() != 1 {
 			t.Errorf("%+v after %d walks", p, s.walks.Load())
+		}
+		s.err = errors.New("gone")
+		if p, err := l.Look(t.Context()); !errors.Is(err, s.err) || len(p.Infos) != 2 {
+			t.Errorf("%+v, %v", p, err)
 		}
 		l.Close()
 	})

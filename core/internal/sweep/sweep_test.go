@@ -117,15 +117,18 @@ func TestWhatIsSilentIsAskedAgainWithinASecond(t *testing.T) {
 func TestWhatIsNewDoesNotWaitForWhatIsDueLater(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		s.Add(Task{After: time.Hour, Clean: func(time.Duration) Outcome { return Answered }})
-		later(time.Second)
 		var c tally
-		s.Add(Task{Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+		var rounds atomic.Int32
+		due := Task{After: time.Hour, For: time.Hour + time.Second, Clean: func(time.Duration) Outcome { return Answered }, Open: func() bool { rounds.Add(1); return true }}
+		s.Add(due)
 		later(time.Second)
-		if n, _, _ := c.take(); n == 0 {
-			t.Error("it waits")
+		s.Add(Task{Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+		s.Add(due)
+		later(time.Second)
+		if n, _, _ := c.take(); n == 0 || rounds.Load() > 2 {
+			t.Errorf("asked %d times, and looked %d times at two that are not due", n, rounds.Load())
 		}
-		later(2 * time.Hour)
+		later(4 * time.Hour)
 	})
 }
 

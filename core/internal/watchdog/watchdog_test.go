@@ -55,8 +55,7 @@ func (d *dog) Entry() *Entry { return &d.entry }
 
 func (d *dog) Look(now clock.Reading) bool {
 	if d.looks++; d.ends {
-		d.dog.Leave(d)
-		return false
+		d.dog.Leave(d) // and it is set afterwards, as by the answer to a renewal that was under way
 	}
 	d.dog.Set(d, now.Awake().Add(time.Second), 0)
 	return d.name != ""
