@@ -195,6 +195,14 @@ func TestTheTriesOfACommandKeepItsBound(t *testing.T) {
 		if took := time.Since(began); took > time.Second || took < 900*time.Millisecond {
 			t.Errorf("took %s", took)
 		}
+		for punctual, want := range map[bool]time.Duration{true: quickPatience, false: time.Second / 2} { // which can be left at any time
+			p.Can.Punctual = punctual
+			p.quick.Store(int64(clock.Never))
+			tries = p.Tries(now, time.Second)
+			if within := tries.First(t.Context()); within != want {
+				t.Errorf("punctual: %t, and the first time takes %s", punctual, within)
+			}
+		}
 	})
 }
 

@@ -54,18 +54,18 @@ func (t *Tries) inline(ctx context.Context, now clock.Awake) bool {
 // Next says how long to wait for the next answer, after a pause; 0 means not to send again. r is the outcome so far. In
 // the end it is what an earlier answer has said, if the last one is silence; its Now is after the pause.
 func (t *Tries) Next(ctx context.Context, r *Reply) time.Duration {
-	if r.Err == nil {
-		return 0
-	}
 	m := r.Meaning()
 	if !m.Nobody {
 		t.told = r.Err
 	} else if t.told != nil {
 		r.Err = t.told
 	}
+	if !m.Again() || t.sends == maxSends {
+		return 0
+	}
 	wait := t.pause - rand.N(t.pause/4) //nolint:gosec // G404: jitter is no secret
 	left := t.bound - r.Now.Awake().Sub(t.began) - wait
-	if !m.Again() || t.sends == maxSends || left <= 0 || !Sleep(ctx, wait) {
+	if left <= 0 || !Sleep(ctx, wait) {
 		return 0
 	}
 	t.sends++

@@ -83,6 +83,6 @@ func (u *use) AfterFunc(f func()) (stop func() bool) {
 	u.check()
 	u.derived.Add(1)
 	gone := sync.OnceFunc(func() { u.derived.Add(-1) })
-	off := context.AfterFunc(u.bounded, func() { gone(); f() })
+	off := context.AfterFunc(u.bounded, f) // once it runs, nobody looks at derived
 	return func() bool { gone(); return off() }
 }

@@ -116,15 +116,17 @@ func (c *Claim) Late(op call.Op, r call.Reply) {
 
 // Clean does what x says behind c, in the background.
 func (d *Desk) Clean(c *Claim, x Cleanup) {
-	if !d.enter() {
+	switch {
+	case x == Cleanup{}: // c may be none, or own the name by MinHold
+	case d.enter():
+		d.Port.Tasks.Go(func() {
+			defer d.leave()
+			d.CleanNow(c, x)
+		})
+	default:
 		k := newCleaner(c)
 		d.sweep(k, k.atLeast(x.For), 0)
-		return
 	}
-	d.Port.Tasks.Go(func() {
-		defer d.leave()
-		d.CleanNow(c, x)
-	})
 }
 
 // first is how long the first release behind a claim may take. The sweeper sends further ones.

@@ -156,15 +156,20 @@ func TestEachCleanUpBeginsAtOnceHoweverManyWereBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{delay: func(string) time.Duration { return 0 }}
 		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+		var c *Claim
 		for want := range 2 * sweep.Many {
-			c := d.New("n")
+			c = d.New("n")
 			c.Ask(call.Wait, wish(time.Second), 0)
-			d.Clean(c, Cleanup{Once: true})
+			c.Answer(0, driver.Meaning{Kind: driver.HeldBy})
+			d.Clean(c, c.Drop(0))
 			synctest.Wait()
 			if _, _, releases := s.seen(); releases != want+1 {
 				t.Errorf("%d of %d have begun", releases, want+1)
 			}
 		}
+		for d.enter() { // as many as there may be are under way
+		}
+		d.Clean(c, Cleanup{})
 		err := d.Port.Tasks.Wait(t.Context())
 		if _, _, releases := s.seen(); err != nil || releases > 2*sweep.Many {
 			t.Errorf("%v, and %d releases, though each was answered", err, releases)

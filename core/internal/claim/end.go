@@ -99,9 +99,9 @@ func (c *Claim) Cleaned(m driver.Meaning, settles int32) {
 	}
 }
 
-// Doubtful says whether a command may still come that nobody knows of.
+// Doubtful says of a claim that is over whether a command may still come that nobody knows of.
 func (c *Claim) Doubtful() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.phase == over && (c.open > 0 || c.placed)
+	return c.open > 0 || c.placed
 }

@@ -36,7 +36,7 @@ func (w *Wish) Alike(v *Wish) bool { return w.Plain() && v.Plain() && w.Label ==
 
 // Plain says that a grant for w is not different from one for anybody else.
 func (w *Wish) Plain() bool {
-	return w.Dedup == 0 && w.MinHold == 0 && !w.NoRenewal && w.Handoff == ""
+	return w.Dedup == 0 && w.MinHold == 0 && !w.NoRenewal
 }
 
 // keep is how long nobody may cut short what is granted.

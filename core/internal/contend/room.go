@@ -46,9 +46,7 @@ func (r *Room) Do(s Step) {
 	if a := s.Start; a != nil {
 		r.Port.Tasks.Go(func() { r.ask(a) })
 	}
-	if s.Clean != (claim.Cleanup{}) {
-		r.Desk.Clean(s.Behind, s.Clean)
-	}
+	r.Desk.Clean(s.Behind, s.Clean)
 }
 
 // Lost does what has to be done for a hold that was lost.

@@ -7,7 +7,6 @@ package watchdog
 import (
 	"context"
 	"math"
-	"runtime"
 	"sync"
 	"time"
 
@@ -53,6 +52,7 @@ type Dog[W Watched] struct {
 	wheel   *wheel[W]
 	timer   *time.Timer
 	wakeAt  clock.Awake   // when the timer fires; clock.Never if it is not set
+	rest    *sync.Cond    // told as a tick ends
 	ticking int           // how many ticks are under way; what they look at is not in the wheel
 	seen    clock.Reading // the clocks at the last tick
 	left    bool          // nothing is watched any more
@@ -61,6 +61,7 @@ type Dog[W Watched] struct {
 // New returns a watchdog that renews through p.
 func New[W Watched](p *call.Port) *Dog[W] {
 	d := &Dog[W]{port: p, held: tasks.New(), wheel: newWheel[W](), seen: p.Clock.Read(), wakeAt: clock.Never}
+	d.rest = sync.NewCond(&d.mu)
 	d.renewer.port, d.timer = p, time.AfterFunc(math.MaxInt64, d.tick)
 	d.timer.Stop()
 	return d
@@ -140,6 +141,7 @@ func (d *Dog[W]) tick() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ticking--
+	d.rest.Broadcast()
 }
 
 // All returns what is watched, but the few that are being looked at just now. It holds the mutex for no longer than a copy takes.
@@ -154,9 +156,7 @@ func (d *Dog[W]) AllAtRest() []W {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for d.ticking > 0 {
-		d.mu.Unlock()
-		runtime.Gosched()
-		d.mu.Lock()
+		d.rest.Wait()
 	}
 	return d.wheel.all(d.held.Count())
 }

@@ -44,6 +44,7 @@ type dog struct {
 	dog   *Dog[*dog]
 	looks int
 	ends  bool // as it is looked at
+	rest  chan []*dog
 	name  string
 	lasts time.Duration // how much longer than a second its renewal may take
 	over  bool          // as its renewal is sent
@@ -54,8 +55,14 @@ type dog struct {
 func (d *dog) Entry() *Entry { return &d.entry }
 
 func (d *dog) Look(now clock.Reading) bool {
-	if d.looks++; d.ends {
-		d.dog.Leave(d) // and it is set afterwards, as by the answer to a renewal that was under way
+	d.looks++
+	if d.rest != nil {
+		go func() { d.rest <- d.dog.AllAtRest() }()
+		time.Sleep(time.Millisecond)
+	}
+	if d.ends {
+		d.dog.Leave(d)
+		d.dog.Leave(d) // who ends it does so, too; and it is set afterwards, as by the answer to a renewal that was under way
 	}
 	d.dog.Set(d, now.Awake().Add(time.Second), 0)
 	return d.name != ""
@@ -97,7 +104,7 @@ func TestNobodyIsLookedAtLaterBecauseOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := New[*dog](call.New(new(renews), clock.New(), tasks.New()))
-		first, second := &dog{dog: d}, &dog{dog: d}
+		first, second := &dog{dog: d, rest: make(chan []*dog, 1)}, &dog{dog: d}
 		for i, x := range []*dog{first, second} {
 			d.Watch(x)
 			d.Set(x, d.port.Clock.Now().Add(time.Duration(1+100*i)*time.Millisecond), 0)
@@ -106,6 +113,16 @@ func TestNobodyIsLookedAtLaterBecauseOfSomebodyElse(t *testing.T) {
 		synctest.Wait()
 		if first.looks != 1 || second.looks != 0 {
 			t.Errorf("looked at %d and %d times", first.looks, second.looks)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		select {
+		case all := <-first.rest:
+			if len(all) != 2 {
+				t.Errorf("%d of two, once nothing is looked at", len(all))
+			}
+		default:
+			t.Error("nothing is looked at any more, and it waits")
 		}
 		d.Abandon()
 	})
@@ -128,6 +145,9 @@ func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 		}
 		if d.renewer.grown > 0 {
 			t.Errorf("there was no answer to one of two, and the next command may have %d", d.renewer.grown)
+		}
+		if n := d.renewer.cut([]overdue[*dog]{{}, {}, {fails: 1}}); n != 2 {
+			t.Errorf("%d of two and one that has failed are in one command", n)
 		}
 		if service.bound != time.Second {
 			t.Errorf("all of them may take %s", service.bound)
