@@ -1,6 +1,7 @@
 package contend
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"time"
@@ -108,6 +109,7 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 	for what, row := range map[string]struct {
 		asked, answered time.Duration
 		wish            func(w *hold.Want)
+		within          time.Duration // if it may take less, since its own call came earlier
 		err, gone       error
 		takes           bool
 	}{
@@ -115,7 +117,7 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 		"an answer to what was sent before":   {asked: came, answered: 20 * ms, err: denied},
 		"an answer to another wish":           {asked: came + 1, answered: 20 * ms, err: denied, wish: func(w *hold.Want) { w.Label = "other" }},
 		"silence":                             {asked: 0, answered: patience, err: broken, takes: true},
-		"silence, and less patience":          {asked: 0, answered: patience / 2, err: broken, wish: func(w *hold.Want) { w.TTL /= 2 }},
+		"silence, and less patience":          {asked: came + 1, answered: patience / 2, err: broken, within: patience / 2},
 		"silence for a caller who has left":   {asked: 0, answered: patience, err: broken, gone: errors.New("gone")},
 		"no word from a driver that panicked": {asked: came + 1, answered: 20 * ms, err: new(call.Panic)},
 	} {
@@ -125,6 +127,7 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 			row.wish(other.Want)
 		}
 		other.Next(0)
+		other.within = cmp.Or(row.within, patience)
 		c := p.NewCaller(at(came).Awake(), want("n", ttl), true)
 		if s := c.Next(at(came).Awake()); s.Do != Watch || s.For != patience {
 			t.Fatalf("%s: %+v", what, s)
@@ -183,6 +186,11 @@ func TestATryWhoseTimeIsOverDoesNotAsk(t *testing.T) {
 	if s := c.Next(at(driver.Patience(300 * ms)).Awake()); s.Do != Over || !errors.Is(s.Err, ErrSilent) {
 		t.Errorf("%+v", s)
 	}
+	c = p.NewCaller(0, want("other", 300*ms), true)
+	c.Next(0)
+	if s := c.Answered(call.Reply{Now: at(290 * ms)}, nil); s.Do != Over || !errors.Is(s.Err, ErrSilent) {
+		t.Errorf("it was granted the name, and little of that is left: %+v", s)
+	}
 }
 
 // What was granted without the service is for those who asked so. The service knows nothing of its token, so nobody asks with that.
@@ -224,10 +232,11 @@ func TestAGrantThatSuitsNobodyWhoIsFirstGoesToTheNextWhomItSuits(t *testing.T) {
 	p.Site.Watch = nobody{}
 	held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
 	first, a := waits(t, p, time.Second, held)
+	first.Want.NoRenewal = true
 	var others []*Caller
 	for i := range 3 {
-		c := p.NewCaller(0, want("n", time.Second), false)
-		c.Want.NoRenewal = i != 1
+		c := p.NewCaller(0, want("n", time.Duration(1+i)*time.Second), false) // another TTL suits
+		c.Want.NoRenewal = i == 1
 		c.Next(0)
 		others = append(others, c)
 	}

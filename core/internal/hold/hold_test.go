@@ -81,11 +81,15 @@ func newSite(d driver.Driver, c *clock.Clock) *site {
 }
 
 func (s *site) hold(name string, ttl time.Duration, t term.Turn) *Hold {
-	w := &Want{Name: name, Terms: &Terms{Wish: claim.Wish{TTL: ttl}, Turn: t}, Work: &work{s, name}}
-	now := s.port.Clock.Read()
 	h := New(name, &Site{Watch: s.dog, Keeper: s})
-	h.Begin(call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1, Fences: 2}}, ttl, w)
+	s.begin(h, ttl, t)
 	return h
+}
+
+func (s *site) begin(h *Hold, ttl time.Duration, t term.Turn) {
+	w := &Want{Name: h.Claim.Name, Terms: &Terms{Wish: claim.Wish{TTL: ttl}, Turn: t}, Work: &work{s, h.Claim.Name}}
+	now := s.port.Clock.Read()
+	h.Begin(call.Reply{Asked: now, Now: now, Grant: driver.Grant{Fence: 1, Fences: 2}}, ttl, w)
 }
 
 // enough is half of the life of h.
@@ -273,9 +277,18 @@ func TestARenewalThatIsNotSentAnyMoreKeepsNoReleaseWaiting(t *testing.T) {
 		if _, _, ok := late.Renewal(due); !looked || ok {
 			t.Errorf("half a millisecond before trust ends: due %t, renewed %t", looked, ok)
 		}
-		late.Renewal(due.Earlier(-brief))
-		if _, lost, _ := s.seen("late"); lost != 1 {
-			t.Errorf("trust has ended before the renewal was sent: %d lost", lost)
+		over := due.Earlier(-brief)
+		for what, find := range map[string]func(h *Hold){
+			"as a renewal is sent": func(h *Hold) { h.Renewal(over) },
+			"by a check":           func(h *Hold) { h.Check(over) },
+			"by its end":           func(h *Hold) { h.End(over, claim.Left{}) },
+		} {
+			h := s.hold(what, 3*time.Second, term.Turn{Every: time.Second})
+			_, before, _ := s.seen(what)
+			find(h)
+			if _, lost, _ := s.seen(what); lost != before+1 {
+				t.Errorf("trust has ended, which is found %s: %d lost", what, lost-before)
+			}
 		}
 	})
 }
@@ -291,8 +304,8 @@ func TestTheNextTurnIsStoppedByItsOwnMaxHold(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if why, _, _ := s.seen("n"); why != term.MaxHold {
-			t.Error(why)
+		if why, _, _ := s.seen("n"); why != term.MaxHold || h.Remaining(s.port.Clock.Now()) != 0 {
+			t.Errorf("stopped by %d, and told to remain %s", why, h.Remaining(s.port.Clock.Now()))
 		}
 		s.end(h)
 	})
@@ -302,15 +315,17 @@ func TestWhatIsGrantedAgainDuringTheReleaseIsCleanedUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(&renews{}, clock.New())
-		h, now := s.hold("n", 3*time.Second, term.Turn{}), s.port.Clock.Read()
-		h.Claim.Ask(call.Acquire, &h.want.Wish, 0)
-		h.Claim.Answer(now.Awake(), driver.Meaning{})
-		e, _, _ := h.End(now, claim.Left{})
-		e.Send(now)
-		h.Claim.Outcome(call.Acquire, driver.Meaning{Kind: driver.Done}) // after the release or before: nobody knows
-		e.Answered(driver.Meaning{Kind: driver.Done})
-		if o := e.Over(now); !o.Cleanup.Once {
-			t.Errorf("%+v", o)
+		for _, answer := range []driver.Kind{driver.Done, driver.Unknown} {
+			h, now := s.hold("n", 3*time.Second, term.Turn{}), s.port.Clock.Read()
+			h.Claim.Ask(call.Acquire, &h.want.Wish, 0)
+			h.Claim.Answer(now.Awake(), driver.Meaning{})
+			e, _, _ := h.End(now, claim.Left{})
+			e.Send(now)
+			h.Claim.Outcome(call.Acquire, driver.Meaning{Kind: driver.Done}) // after the release or before: nobody knows
+			e.Answered(driver.Meaning{Kind: answer})
+			if o := e.Over(now); !o.Cleanup.Once {
+				t.Errorf("%d: %+v", answer, o)
+			}
 		}
 	})
 }
@@ -331,6 +346,21 @@ func TestWhatHasEndedIsNotConfirmed(t *testing.T) {
 		if n := d.commands.Load(); n != 1 {
 			t.Errorf("%d renewals were sent", n)
 		}
+	})
+}
+
+func TestNobodyRenewsAGrantWithoutTheService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := new(renews)
+		s := newSite(d, clock.New())
+		h := New("n", &Site{Watch: s.dog, Keeper: s}).Degraded(driver.Grant{Degraded: "its own"})
+		s.begin(h, 3*time.Second, term.Turn{Every: time.Second})
+		time.Sleep(time.Minute)
+		if _, lost, _ := s.seen("n"); lost > 0 || d.commands.Load() > 0 {
+			t.Errorf("%d lost, %d renewals", lost, d.commands.Load())
+		}
+		s.end(h)
 	})
 }
 
