@@ -312,7 +312,8 @@ func (x *player) leaving(l *contend.Leaver, s contend.Step) {
 				x.fail("%s was lost, and does not know it", x.name)
 			}
 			if l.Outcome.Result != term.Freed {
-				x.excused[x.got.Claim.Cleaner().Token] = true
+				token := x.got.Claim.Cleaner().Token
+				x.excused[token], x.kept[token] = true, l.Outcome.Result == term.Unconfirmed && l.Outcome.Cleanup == claim.Cleanup{}
 			}
 			x.over, x.agent.done = true, true
 		})

@@ -30,6 +30,7 @@ type sim struct {
 	takenUntil time.Duration // by MinHold
 	polls      []func()
 	excused    map[string]bool // tokens that may own the name in the end: they were lost, or their release had no answer
+	kept       map[string]bool // those of them that nobody cleans up behind, since the name may be kept
 	faults     int             // commands and messages that a deviation has lost or held back
 	err        error
 
