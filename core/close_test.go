@@ -48,7 +48,15 @@ func TestCloseReleasesNothingUnderRunningWork(t *testing.T) {
 				return nil
 			})
 		})
+		synctest.Wait()
+		waits := b.begin(func() error { return second(b.locks.Acquire(b.Context(), "name")) })
+		synctest.Wait()
 		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
+		synctest.Wait()
+		if len(waits) == 0 {
+			b.Fatal("a call waits for work that goes on after Close")
+		}
+		b.is(<-waits, core.ErrClosed)
 		for range 10 { // it is renewed
 			time.Sleep(ttl)
 			b.taken(other, "name")

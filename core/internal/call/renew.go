@@ -33,11 +33,7 @@ func (p *Port) Renew(claims []driver.Claim, bound time.Duration) []error {
 }
 
 // renew calls the driver. After a panic no claim has an answer.
-func (p *Port) renew(ctx context.Context, claims []driver.Claim) (errs []error) {
-	defer func() {
-		if v := recover(); v != nil {
-			errs = nil
-		}
-	}()
+func (p *Port) renew(ctx context.Context, claims []driver.Claim) []error {
+	defer func() { _ = recover() }()
 	return p.driver.Renew(ctx, claims)
 }

@@ -62,7 +62,7 @@ func (c *Caller) ask(within time.Duration) Step {
 // try asks, or finds out from those of this process who have the name or ask for it. What they were told counts only if they
 // were as patient. All this takes no longer than an attempt.
 func (c *Caller) try(now clock.Awake) Step {
-	k, patience := Key(c.Want), driver.Patience(c.Want.TTL)
+	patience := driver.Patience(c.Want.TTL)
 	left := patience - now.Sub(c.Began)
 	if c.line != nil {
 		if err := c.shares(c.line.Outcome(), patience); err != nil {
@@ -72,11 +72,10 @@ func (c *Caller) try(now clock.Awake) Step {
 	if left <= 0 {
 		return Step{Do: Over, Err: ErrSilent}
 	}
-	line, asks := c.place.Table.Try(k, c.Want.Together())
+	line, v, asks := c.place.Table.Try(Key(c.Want), c.Want.Together())
 	if c.line = line; asks {
 		return c.ask(left)
 	}
-	v := c.place.Table.Watch(k)
 	switch {
 	case v.Held:
 		return Step{Do: Over, Err: v.Has.Held(now)}
@@ -84,8 +83,6 @@ func (c *Caller) try(now clock.Awake) Step {
 		return Step{Do: Over, Err: v.News.Held}
 	case v.Known && v.News.Patient >= patience:
 		return Step{Do: Over, Err: v.News.Err}
-	case v.Changed == nil: // they are gone
-		return Step{Do: Again}
 	default:
 		return Step{Do: Watch, Changed: v.Changed, For: left}
 	}

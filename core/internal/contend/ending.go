@@ -23,7 +23,9 @@ func (r *Room) End(ctx context.Context, h *hold.Hold, left claim.Left, now clock
 	r.Do(s)
 	if s.Do == Send && ctx.Err() == nil && r.Port.Inline(ctx, now.Awake()) {
 		tries := r.Port.Tries(now, s.For)
-		s = x.Answered(x.send(ctx, now, tries.First(ctx)))
+		reply := x.send(ctx, now, tries.First(ctx))
+		x.heard(reply.Err)
+		s = x.Answered(reply)
 		r.Do(s)
 	}
 	if s.Do == Over {
@@ -62,13 +64,13 @@ func (x *exit) run(ctx context.Context, s Step, now clock.Reading) {
 			reply := x.send(ctx, now, within)
 			if s = x.Answered(reply); s.Do == Again {
 				within = tries.Next(ctx, &reply)
-				x.heard(reply.Err)
 				if now = reply.Now; within > 0 {
 					s = x.Next(now)
 				} else {
 					s = x.GiveUp(now)
 				}
 			}
+			x.heard(reply.Err)
 		}
 		x.room.Do(s)
 	}
@@ -77,9 +79,7 @@ func (x *exit) run(ctx context.Context, s Step, now clock.Reading) {
 
 // send sends the command.
 func (x *exit) send(ctx context.Context, now clock.Reading, within time.Duration) call.Reply {
-	reply := x.room.Desk.Release(ctx, x.Ask, now, within)
-	x.heard(reply.Err)
-	return reply
+	return x.room.Desk.Release(ctx, x.Ask, now, within)
 }
 
 // heard takes note of what a command has come to.

@@ -94,6 +94,11 @@ func TestWhatEndsOneWishIsToldToNobodyElse(t *testing.T) {
 			a.Next(at(ms).Awake(), nil)
 			a.Answered(call.Reply{Err: outcome, Now: at(time.Duration(1+i) * time.Second)}, false)
 		}
+		alone := p.NewCaller(0, want("other", 100*ms), false)
+		alone.Next(0)
+		if s := alone.Answered(call.Reply{Err: ends}, nil); s.Do != Over || !errors.Is(s.Err, ends) {
+			t.Errorf("%s: a call that asks for itself: %+v", what, s)
+		}
 		if v := p.Table.Watch("n"); len(first.Words()) != 1 || len(other.Words()) != 0 || v.News.Err != nil || v.News.At != at(ms).Awake() {
 			t.Errorf("%s: %d and %d words, %+v", what, len(first.Words()), len(other.Words()), v)
 		}
@@ -255,26 +260,33 @@ func TestAGrantThatSuitsNobodyWhoIsFirstGoesToTheNextWhomItSuits(t *testing.T) {
 
 func TestAGrantThatSuitsNobodyAgainIsReleased(t *testing.T) {
 	t.Parallel()
-	p := &Place{Table: NewTable()}
-	p.Can.Hears = true
-	p.Site.Watch = nobody{}
-	first, a := waits(t, p, time.Second, call.Reply{Err: &driver.Held{}, Now: at(ms)})
-	var others []*Caller
-	for i := range 2 {
-		c := p.NewCaller(0, want("n", time.Second), false)
-		c.Want.NoRenewal = i == 0
-		c.Next(0)
-		others = append(others, c)
-	}
-	var s Step
-	for _, leaves := range []*Caller{first, others[0]} {
-		asked := a.Next(at(ms).Awake(), nil).Claim
-		leaves.Leave(nil)
-		if s = a.Answered(call.Reply{Now: at(2 * ms)}, false); (s.Behind == asked) != (leaves != first) {
-			t.Fatalf("%+v", s)
+	for _, without := range []string{"", "token"} { // the service, the second time
+		p := &Place{Table: NewTable()}
+		p.Can.Hears = true
+		p.Site.Watch = nobody{}
+		first, a := waits(t, p, time.Second, call.Reply{Err: &driver.Held{}, Now: at(ms)})
+		var others []*Caller
+		for i := range 2 {
+			c := p.NewCaller(0, want("n", time.Second), false)
+			c.Want.NoRenewal = i == 0
+			c.Next(0)
+			others = append(others, c)
 		}
-	}
-	if s = a.Next(at(2*ms).Awake(), nil); s.Do != Send || s.Want != others[1].Want {
-		t.Errorf("%+v", s)
+		var s Step
+		grant := call.Reply{Now: at(2 * ms)}
+		for _, leaves := range []*Caller{first, others[0]} {
+			asked := a.Next(at(ms).Awake(), nil).Claim
+			leaves.Leave(nil)
+			if s = a.Answered(grant, false); (s.Behind == asked) != (leaves != first) {
+				t.Fatalf("%q: %+v", without, s)
+			}
+			grant.Grant.Degraded = without
+		}
+		if s = a.Next(at(2*ms).Awake(), nil); without != "" && s.Do == Again && s.Clean.Once {
+			s = a.Next(at(2*ms).Awake(), nil)
+		}
+		if s.Do != Send || s.Want != others[1].Want {
+			t.Errorf("%q: %+v", without, s)
+		}
 	}
 }

@@ -83,7 +83,7 @@ var mutants = []mutant{
 	{"a grant that is nearly over is asked for again by a call", "contend/caller.go", "m.Kind == driver.Done && hold.Fresh(r, c.Want.TTL) {", "m.Kind == driver.Done {", ""},
 	{"who gives up leaves his claim to the asker or drops it", "contend/caller.go", "s.Behind, s.Clean = &c.hold.Claim, c.hold.Claim.Drop(now)", "_ = now", ""},
 	{"silence ends a wait after a TTL only", "contend/asker.go", "if since >= w.Want.TTL && a.patient", "if since >= 0 && a.patient", ""},
-	{"a try waits for the answer under way", "contend/caller.go", "	case v.Changed == nil: // they are gone\n", "	case v.Changed != nil:\n		return Step{Do: Over, Err: ErrSilent}\n	case v.Changed == nil: // they are gone\n", ""},
+	{"a try waits for the answer under way", "contend/caller.go", "return Step{Do: Watch, Changed: v.Changed, For: left}", "return Step{Do: Over, Err: ErrSilent}", ""},
 	{"work that was stopped ends with what it was told", "contend/leaver.go", "hold.Outcome{Result: term.WasLost, Loss: loss}", "hold.Outcome{Result: term.Freed, Loss: loss}", ""},
 	{"a marker is not left by a turn", "contend/leaver.go", "return l.left == (claim.Left{}) && l.hold", "return l.hold", ""},
 	{"a hand-off passes the queue", "contend/place.go", "	case w.Handoff != \"\": // it passes the queue: the name is not free, but kept for it\n		return w.Name + \"\\x00\" + w.Handoff\n", "", "a hand-off"},

@@ -25,6 +25,7 @@ func TestAFilterIsAPatternOrABeginning(t *testing.T) {
 		{nil, "", []string{"", "a"}, nil},
 		{Filter{"order:"}, "order:", []string{"order:", "order:1"}, []string{"order", "x"}},
 		{Filter{"order:*:x"}, "order:", []string{"order:1:x", "order::x", "order:x:x"}, []string{"order:x", "order:1:xy"}},
+		{Filter{"a?"}, "a", []string{"ab"}, []string{"xab", "abc"}},
 		{Filter{"?é*"}, "", []string{"aé", "éé1"}, []string{"é", "a"}},
 		{Filter{"order:", "ordinal*1"}, "ord", []string{"order:", "ordinal1"}, []string{"ord", "ordinal"}},
 		{Filter{"é", "è"}, "", []string{"é", "è"}, []string{"e"}}, // the first byte alone would be no text

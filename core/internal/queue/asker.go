@@ -124,10 +124,13 @@ type Look[H comparable, N any] struct {
 func (t *Table[W, H, N]) Watch(key string) (v Look[H, N]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.lines[key]
-	if l == nil {
-		return v
+	if l := t.lines[key]; l != nil {
+		v = l.watch()
 	}
+	return v
+}
+
+func (l *Line[W, H, N]) watch() Look[H, N] {
 	if l.changed == nil {
 		l.crowded()
 		l.changed = make(chan struct{})

@@ -110,16 +110,16 @@ func (w *Waiter[W, H, N]) join(l *Line[W, H, N], prev *Waiter[W, H, N]) {
 }
 
 // Try is for a call that does not wait. If asks is true, it asks for itself, and Granted or GaveUp follows. Otherwise somebody of this
-// process has the name, or asks for it: Watch tells.
-func (t *Table[W, H, N]) Try(key string, together bool) (l *Line[W, H, N], asks bool) {
+// process has the name, or asks for it, as v tells.
+func (t *Table[W, H, N]) Try(key string, together bool) (l *Line[W, H, N], v Look[H, N], asks bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l = t.open(key, together)
 	if !together && !l.free() {
-		return l, false
+		return l, l.watch(), false
 	}
 	l.calls++
-	return l, true
+	return l, v, true
 }
 
 // free says that a call may ask for itself. The caller holds the mutex, as for all that follow without a capital.

@@ -309,17 +309,22 @@ func TestAReleaseThatIsAnsweredLateBeginsNobody(t *testing.T) {
 func TestATryIsToldOfEachChange(t *testing.T) {
 	t.Parallel()
 	q := New[int, int, string]()
-	l, asks := q.Try("n", false)
-	if _, again := q.Try("n", false); !asks || again {
+	l, _, asks := q.Try("n", false)
+	_, v, again := q.Try("n", false)
+	if !asks || again {
 		t.Fatal("one asks at a time")
 	}
-	if _, again := q.Try("r", true); !again {
+	if _, _, again := q.Try("r", true); !again {
 		t.Fatal("a reader")
 	}
-	if _, again := q.Try("r", true); !again {
+	r, _, again := q.Try("r", true)
+	if !again {
 		t.Fatal("readers need not ask one after the other")
 	}
-	v := q.Watch("n")
+	r.Refused(&waiter{Of: 2})
+	if _, _, again = q.Try("r", true); !again {
+		t.Fatal("a reader who waits knows nothing of whom a try would find")
+	}
 	if v.Changed == nil || v.Held || v.Known {
 		t.Error(v)
 	}

@@ -19,8 +19,8 @@ func TestALookAtOneNameTouchesNoOther(t *testing.T) {
 	if l := table.Of("a:1"); len(l) != 1 || l[0].Key != "a:1" || !l[0].Held || l[0].Has != 7 || len(l[0].Wait) != 1 {
 		t.Errorf("%+v", l)
 	}
-	if n := len(table.All("a")); n != 4 {
-		t.Errorf("%d lines", n)
+	if all, one := len(table.All("a")), len(table.All("a:")); all != 4 || one != 1 {
+		t.Errorf("%d lines, and %d of them", all, one)
 	}
 	all[2].Leave(table)
 	table.Vacate("a\x002", 7) // of the lines of a name, this one alone is forgotten
@@ -36,10 +36,10 @@ func TestALookAtOneNameTouchesNoOther(t *testing.T) {
 	for _, l := range table.All("") {
 		table.Vacate(l.Key, 7)
 	}
-	one, _ := table.Try("a", true)
-	two, _ := table.Try("a", true)
+	one, _, _ := table.Try("a", true)
+	two, _, _ := table.Try("a", true)
 	one.GaveUp(0)
-	if three, _ := table.Try("a", true); three != two {
+	if three, _, _ := table.Try("a", true); three != two {
 		t.Error("the queue of a call that asks was forgotten")
 	}
 	two.GaveUp(0)

@@ -188,6 +188,12 @@ func TestACloseEndsItSoon(t *testing.T) {
 			if n, last, _ := c.take(); n < before+2 || last < time.Minute+AtClose/2 || last > time.Minute+2*AtClose {
 				t.Errorf("answered %v: %d more, the last after %s", answers, n-before, last-time.Minute)
 			}
+			short := &tally{began: time.Now()}
+			s.Add(Task{For: First, Clean: func(time.Duration) Outcome { short.add(); return answers }})
+			later(time.Hour)
+			if _, last, _ := short.take(); last > AtClose/2 {
+				t.Errorf("answered %v: what would end sooner goes on for %s", answers, last)
+			}
 		})
 	}
 }

@@ -133,18 +133,21 @@ func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := new(renews)
 		d := New[*dog](call.New(service, clock.New(), tasks.New()))
-		all := []*dog{{dog: d, name: "one"}, {dog: d, name: "over", over: true, lasts: -1}, {dog: d, name: "two", lasts: time.Second}, {dog: d}}
+		all := []*dog{
+			{dog: d, name: "one", lasts: time.Second}, {dog: d, name: "over", over: true, lasts: -1}, {dog: d, name: "two"},
+			{dog: d, name: "three", lasts: time.Second}, {dog: d},
+		}
 		for _, x := range all {
 			d.Watch(x)
 			d.Set(x, d.port.Clock.Now().Add(time.Millisecond), 0)
 		}
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		if fmt.Sprint(service.names) != "[one two one two]" || all[0].heard != 2 || all[1].heard != 0 || all[2].heard != 2 {
+		if fmt.Sprint(service.names) != "[one two three one two three]" || all[0].heard != 2 || all[1].heard != 0 || all[2].heard != 2 {
 			t.Errorf("%v were renewed, and told %d, %d, %d times", service.names, all[0].heard, all[1].heard, all[2].heard)
 		}
 		if d.renewer.grown > 0 {
-			t.Errorf("there was no answer to one of two, and the next command may have %d", d.renewer.grown)
+			t.Errorf("there was no answer to one of three, and the next command may have %d", d.renewer.grown)
 		}
 		if n := d.renewer.cut([]overdue[*dog]{{}, {}, {fails: 1}}); n != 2 {
 			t.Errorf("%d of two and one that has failed are in one command", n)
