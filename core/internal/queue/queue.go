@@ -116,7 +116,8 @@ func (t *Table[W, H, N]) Try(key string, together bool) (l *Line[W, H, N], v Loo
 	defer t.mu.Unlock()
 	l = t.open(key, together)
 	if !together && !l.free() {
-		return l, l.watch(), false
+		v = l.watch()
+		return l, v, false
 	}
 	l.calls++
 	return l, v, true
