@@ -199,7 +199,7 @@ func (p *process) once(a *agent, c *claim.Claim, tries int, then func(driver.Mea
 // clean is claim.Desk.Clean.
 func (p *process) clean(c *claim.Claim, x claim.Cleanup) {
 	a := p.spawn(p.name + " cleans up")
-	sweep := func() { p.sweep(a, c, p.now+x.For, p.now+3*x.For) }
+	sweep := func() { p.sweep(a, c, p.now+x.For, p.now+max(3*x.For, 2*time.Second)) }
 	if !x.Once {
 		a.then(sweep)
 		return

@@ -41,6 +41,8 @@ const (
 	glance, patience = 50 * time.Millisecond, 750 * time.Millisecond
 	// afterSilence is the pause before the next round if a round was broken off because of silence.
 	afterSilence = 250 * time.Millisecond
+	// least is for how long a task goes on while there is no answer, however soon its time is over: a clean-up can be lost, too.
+	least = 2 * time.Second
 	// most is how many tasks a Sweeper remembers. If there are more, as in an outage, what is
 	// granted late lives for its TTL.
 	most = 1 << 13
@@ -64,7 +66,7 @@ type Task struct {
 	Open func() bool
 	// After is when to clean up first.
 	After time.Duration
-	// For is how long it goes on. If there is no answer, it goes on for twice as long again.
+	// For is how long it goes on. If there is no answer, it goes on for twice as long again, and for two seconds at least.
 	For time.Duration
 }
 
@@ -108,7 +110,7 @@ func (s *Sweeper) Add(t Task) {
 		return
 	}
 	added := &task{
-		Task: t, since: now, next: now.Add(t.After), until: now.Add(t.For), latest: now.Add(3 * t.For), heard: Unsent,
+		Task: t, since: now, next: now.Add(t.After), until: now.Add(t.For), latest: now.Add(max(3*t.For, least)), heard: Unsent,
 	}
 	if s.closed {
 		s.hurry(added, now)
@@ -269,11 +271,11 @@ func (s *Sweeper) over(asked []*task, hush bool, rested time.Time) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least := 2 * every * time.Duration(len(s.tasks))
+	apart := 2 * every * time.Duration(len(s.tasks))
 	s.rested = now.Add(First)
 	switch {
 	case s.closed:
-		least = 0
+		apart = 0
 	case hush:
 		s.rested = now.Add(afterSilence)
 	case s.rested.Before(rested):
@@ -282,9 +284,9 @@ func (s *Sweeper) over(asked []*task, hush bool, rested time.Time) {
 	s.hushed = false
 	for _, t := range asked {
 		s.hushed = s.hushed || t.heard == Silent
-		t.next = now.Add(max(least, pause(now.Sub(t.since))))
+		t.next = now.Add(max(apart, pause(now.Sub(t.since))))
 		if t.heard == Silent { // the wait for its answer was a pause already
-			t.next = t.sent.Add(max(least, pause(t.sent.Sub(t.since))))
+			t.next = t.sent.Add(max(apart, pause(t.sent.Sub(t.since))))
 		}
 		if now.Before(t.until) && t.until.Before(t.next) {
 			t.next = t.until

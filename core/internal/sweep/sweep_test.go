@@ -114,6 +114,24 @@ func TestWhatIsSilentIsAskedAgainWithinASecond(t *testing.T) {
 	})
 }
 
+func TestACleanUpThatIsLostIsRepeatedHoweverSoonItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	swept(t, func(s *Sweeper) {
+		var n atomic.Int32
+		s.Add(Task{For: time.Millisecond, Clean: func(within time.Duration) Outcome {
+			if n.Add(1) == 1 {
+				time.Sleep(within)
+				return Silent
+			}
+			return Answered
+		}})
+		later(time.Hour)
+		if n.Load() != 2 {
+			t.Errorf("%d were sent", n.Load())
+		}
+	})
+}
+
 func TestWhatIsNewDoesNotWaitForWhatIsDueLater(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
