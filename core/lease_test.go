@@ -170,14 +170,14 @@ func TestACallersContextKeepsNothingOfALeaseThatIsOver(t *testing.T) {
 		},
 		"that is looked at later": func(b *bench, ctx *lab.Followed) {
 			var work context.Context
-			b.ok(b.locks.Do(ctx, "name", func(ctx context.Context) error { work = ctx; return nil }))
+			b.ok(b.locks.Do(ctx, "name", func(ctx context.Context) error { work = ctx; return nil })) //nolint:fatcontext // to look at it later
 			b.is(work.Err(), context.Canceled)
 		},
 		"that is handed off": func(b *bench, ctx *lab.Followed) {
 			var sent context.Context
 			_ = b.locks.Do(ctx, "name", func(work context.Context) error {
 				x, _ := core.FromContext(work)
-				return x.HandOff(work, keep, func(ctx context.Context, _ core.Handoff) error { sent = ctx; return nil })
+				return x.HandOff(work, keep, func(ctx context.Context, _ core.Handoff) error { sent = ctx; return nil }) //nolint:fatcontext // as above
 			})
 			b.is(sent.Err(), context.Canceled)
 		},
