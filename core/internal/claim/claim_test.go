@@ -115,6 +115,13 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 			c.End()
 			return c.Ended(second, true, false)
 		}, Cleanup{For: 30 * time.Second}},
+		"lost, as a duplicate comes no more": {func(c *Claim) Cleanup {
+			c.Answer(second, silence)
+			c.Ask(call.Acquire, wish(time.Second), 0)
+			c.Answer(second, granted)
+			c.Hold(time.Hour)
+			return c.Ended(31*second, false, false)
+		}, Cleanup{Once: true}}, // it may have come in the last moment
 		"a duplicate has come during the release": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
 			c.Hold(0)

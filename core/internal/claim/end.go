@@ -24,12 +24,13 @@ func (c *Claim) Drop(now clock.Awake) Cleanup {
 	return c.cleanup(now, c.placed || c.open > 0)
 }
 
-// cleanup says what to do. A command that was given up longest ago, or earlier, does not come any more. The caller
-// holds the mutex.
+// cleanup says what to do. A command that was given up longest ago, or earlier, does not come any more, but it may have come in the last
+// moment. The caller holds the mutex.
 func (c *Claim) cleanup(now clock.Awake, once bool) Cleanup {
 	x := Cleanup{Once: once}
 	if c.open > 0 {
 		x.For = max(0, c.longest()-now.Sub(c.get().since))
+		x.Once = once || x.For == 0
 	}
 	return x
 }
