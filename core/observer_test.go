@@ -110,6 +110,7 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 				template := core.WithTemplate([]string{"told", "missed"}[i/900]) // of the last ones nothing is told
 				b.ok(b.acquire(b.locks, "name", template).Release(b.Context()))
 			}
+			b.ok(b.lease(b.locks.Acquire(x.Context(), "held")).Release(b.Context())) // which is no further lease
 		})
 		time.Sleep(10 * ttl)
 		b.ok(x.Err())
