@@ -64,8 +64,10 @@ func (l *Locker) Campaign(ctx context.Context, name string, fn func(context.Cont
 
 // pause waits for d. It returns earlier if ctx ends or the Locker is closed.
 func (l *Locker) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-time.After(d):
+	case <-timer.C:
 	case <-ctx.Done():
 	case <-l.engine.accept.Done():
 	}

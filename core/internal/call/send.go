@@ -133,10 +133,12 @@ func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Rea
 	if ctx.Err() == context.Canceled { // nobody wants the answer any more
 		longer = min(longer, grace)
 	}
+	timer := time.NewTimer(longer)
+	defer timer.Stop()
 	select {
 	case r := <-answer:
 		return r
-	case <-time.After(longer):
+	case <-timer.C:
 	}
 	p.hung.Add(1)
 	close(left)

@@ -79,8 +79,10 @@ func (t *Tries) Next(ctx context.Context, r *Reply) time.Duration {
 
 // Sleep waits for d, or less if ctx ends. It says whether it has waited for all of d.
 func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-time.After(d):
+	case <-timer.C:
 		return true
 	case <-ctx.Done():
 		return false

@@ -24,13 +24,12 @@ func (c *Claim) Drop(now clock.Awake) Cleanup {
 	return c.cleanup(now, c.placed || c.open > 0)
 }
 
-// cleanup says what to do. A command that was given up longest ago, or earlier, does not come any more, but it may have come in the last
-// moment. The caller holds the mutex.
+// cleanup says what to do. A command that was given up longest ago, or earlier, does not come any more. The caller
+// holds the mutex.
 func (c *Claim) cleanup(now clock.Awake, once bool) Cleanup {
 	x := Cleanup{Once: once}
 	if c.open > 0 {
 		x.For = max(0, c.longest()-now.Sub(c.get().since))
-		x.Once = once || x.For == 0
 	}
 	return x
 }
@@ -69,7 +68,7 @@ func (c *Claim) Ended(now clock.Awake, confirmed, mayKeep bool) Cleanup {
 		return Cleanup{}
 	}
 	c.phase, c.placed = over, c.placed || c.get().outage != nil && !confirmed
-	return c.cleanup(now, c.placed)
+	return c.cleanup(now, c.placed || c.open > 0 && !confirmed) // a command may have come in the last moment
 }
 
 // Cleaner is the claim for a release that cleans up.

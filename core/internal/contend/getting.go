@@ -153,10 +153,12 @@ func (r *Room) listen(ctx context.Context, c *Caller, budget time.Duration, g Gu
 
 // watch waits until somebody else of this process knows more about the name.
 func (r *Room) watch(ctx context.Context, s Step, g Guest) Step {
+	timer := time.NewTimer(s.For)
+	defer timer.Stop()
 	select {
 	case <-s.Changed:
 		return Step{Do: Again}
-	case <-time.After(s.For):
+	case <-timer.C:
 		return Step{Do: Over, Err: ErrSilent}
 	case <-ctx.Done():
 	case <-r.life.Done():

@@ -146,10 +146,12 @@ func (l *Looker) await() (ended bool) {
 	if w == nil || w.stopped {
 		return false
 	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-w.ended:
 		ended = true
-	case <-time.After(patience):
+	case <-timer.C:
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
