@@ -115,6 +115,11 @@ func TestWhatIsDoneBehindAClaim(t *testing.T) {
 			c.End()
 			return c.Ended(second, true, false)
 		}, Cleanup{For: 30 * time.Second}},
+		"lost, and nothing was open": {func(c *Claim) Cleanup {
+			c.Answer(0, granted)
+			c.Hold(0)
+			return c.Ended(second, false, false)
+		}, Cleanup{}},
 		"lost, as a duplicate comes no more": {func(c *Claim) Cleanup {
 			c.Answer(second, silence)
 			c.Ask(call.Acquire, wish(time.Second), 0)
