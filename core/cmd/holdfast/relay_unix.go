@@ -98,14 +98,15 @@ func (r *relay) start(begin func() (*child.Child, error), err func() error) (c *
 	if r.ended() {
 		return nil, nil, context.Cause(r.ctx)
 	}
-	if c, failed = begin(); failed != nil {
-		return nil, nil, failed
-	}
-	r.child, r.err, r.asked = c, err, 0
-	// While it waits, Ctrl-Z just stops this process. From here on, the command stops with it.
+	// While it waits, Ctrl-Z just stops this process. From here on, the command stops with it: also if it comes as the command begins.
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(r.signals, syscall.SIGTSTP)
 	}
+	if c, failed = begin(); failed != nil {
+		signal.Reset(syscall.SIGTSTP)
+		return nil, nil, failed
+	}
+	r.child, r.err, r.asked = c, err, 0
 	return c, func() {
 		signal.Reset(syscall.SIGTSTP)
 		r.mu.Lock()
