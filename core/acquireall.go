@@ -167,10 +167,14 @@ func (g *multiAcquire) failed(ctx context.Context, err error) error {
 
 // budget is how long to wait for one name: for what is left, or not at all.
 func (g *multiAcquire) budget(name string) time.Duration {
-	if !g.mayWait(name) {
+	switch {
+	case !g.mayWait(name):
 		return 0
+	case g.cfg.wait == WaitForever: // no timer
+		return WaitForever
+	default:
+		return max(0, g.cfg.wait-g.waited())
 	}
-	return max(0, g.cfg.wait-g.waited())
 }
 
 // turn is how to ask for one name. Only the first one has the marker. Until the set is whole, each lease is renewed, and none has a
