@@ -133,12 +133,14 @@ func (p *Port) apart(ctx context.Context, op Op, c driver.Claim, asked clock.Rea
 	if ctx.Err() == context.Canceled { // nobody wants the answer any more
 		longer = min(longer, grace)
 	}
-	timer := time.NewTimer(longer)
-	defer timer.Stop()
-	select {
-	case r := <-answer:
-		return r
-	case <-timer.C:
+	if longer > 0 {
+		timer := time.NewTimer(longer)
+		defer timer.Stop()
+		select {
+		case r := <-answer:
+			return r
+		case <-timer.C:
+		}
 	}
 	p.hung.Add(1)
 	close(left)

@@ -167,8 +167,10 @@ func (s *Sweeper) run() {
 
 // told waits. It says whether something new was added before the time was over.
 func (s *Sweeper) told(wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
-	case <-time.After(wait):
+	case <-timer.C:
 		return false
 	case <-s.added:
 		return true
