@@ -37,8 +37,8 @@
 //	       │    └──┬─────────────────────┘    │
 //	┌──────▼───────▼──┐              ┌────────▼────────┐
 //	│ ending: one     │              │ lost: context   │
-//	│ owner-checked   │              │ ended, nothing  │
-//	│ release         │              │ is sent         │
+//	│ owner-checked   │              │ ended, never    │
+//	│ release         │              │ renewed again   │
 //	└──────┬──────────┘              └─────────────────┘
 //	       │
 //	   released (or unconfirmed: free within one TTL)
