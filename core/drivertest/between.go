@@ -120,7 +120,7 @@ func (m *meeting) plots() map[string]plot {
 		"a cut wait for a free name":                      {nil, nil, m.wait},
 		"a cut wait":                                      {acts{m.comes}, nil, m.wait},
 		"a cut renewal":                                   {acts{m.has}, nil, m.renew},
-		"a cut release":                                   {acts{m.has}, nil, m.release},
+		"a cut release":                                   {acts{m.has, m.finishes}, nil, m.release},
 		"a cut release that serves":                       {acts{m.has, m.precedes}, nil, m.release},
 		"a cut release out of the queue":                  {acts{m.comes, m.queues}, nil, m.release},
 	}
@@ -219,6 +219,9 @@ func (m *meeting) survives() {
 		return
 	}
 	m.goes()
+	if m.mine.Dedup > 0 && !m.marked() {
+		m.e.Fatalf("%s: it has left no marker", m.what)
+	}
 	if m.next != nil {
 		m.next.granted(2*driver.Recheck(m.mine.TTL)+m.e.pace(m.mine), m.what)
 		m.e.ends(m.other, m.next.c, m.what) // nobody has renewed it meanwhile
@@ -292,6 +295,13 @@ func (m *meeting) longs() { m.mine.TTL += time.Minute }
 func (m *meeting) ends() { m.gone = m.frees(bare(m.mine)) }
 
 func (m *meeting) leaves() { m.left = true; m.leave() }
+
+// finishes has the release leave a marker.
+func (m *meeting) finishes() {
+	if m.e.can.Dedup {
+		m.mine.Dedup, m.mine.Scope = time.Hour, "scope"
+	}
+}
 
 // doubts says that the call need not find out what has come of it.
 func (m *meeting) doubts() { m.doubt = true }
@@ -398,7 +408,7 @@ func (m *meeting) judge(g driver.Grant, err error) { //nolint:cyclop // one case
 // marked says whether there is a marker.
 func (m *meeting) marked() bool {
 	probe := m.theirs
-	probe.Token = token()
+	probe.Token, probe.Dedup, probe.Scope = token(), m.mine.Dedup, m.mine.Scope
 	_, err := m.e.again(probe, m.other.Acquire)
 	_, found := errors.AsType[*driver.Duplicate](err)
 	return found

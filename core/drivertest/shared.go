@@ -48,8 +48,8 @@ var sharedCases = []testCase{
 		e.release(a, writer)
 		e.grant(b, e.reader("name"))
 	}},
-	// Of those who share a name each has its own time: it dies alone, its place comes free, and the name is not kept for longer
-	// than the last of them lives.
+	// Of those who share a name each has its own time: it dies alone, whatever others renew, its place comes free, and the name is
+	// not kept for longer than the last of them lives.
 	{name: "EachOfThoseWhoShareHasItsOwnTime", needs: []need{shares, limits}, run: func(e *env) {
 		d, all := e.Driver(), e.kinds(itself)
 		delete(all, "exclusive")
@@ -68,7 +68,10 @@ var sharedCases = []testCase{
 			}
 		}
 		for what, c := range short {
-			e.eventually(what+": the short one ends", func() bool { return !e.owns(d, c) })
+			e.eventually(what+": the short one ends", func() bool {
+				_ = e.renew(d, all[what])
+				return !e.owns(d, c)
+			})
 		}
 		for what, long := range all {
 			if !e.owns(d, long) {

@@ -1,4 +1,4 @@
-package natslock_test
+package natslock
 
 import (
 	"errors"
@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/natslock"
 )
 
 // What the tests of all backends ask in the same way.
@@ -65,9 +64,9 @@ func (l *logged) lines(what string) (found []string) {
 // service has a bucket for each room.
 var service = backendtest.Service{
 	Start: func(t testing.TB) backendtest.Server { return servers.NATS(t) },
-	Open:  func(t testing.TB, addr, bucket string) driver.Driver { return natslock.New(dial(t, addr), bucket) },
+	Open:  func(t testing.TB, addr, bucket string) driver.Driver { return New(dial(t, addr), bucket) },
 	Config: func(t testing.TB, addr, bucket string) drivertest.Config {
-		made, err := dial(t, addr).CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1))
+		made, err := dial(t, addr).CreateKeyValue(t.Context(), Bucket(bucket, 1))
 		ok(t, err)
 		return drivertest.Config{
 			Slow: 100 * time.Millisecond, // a look may be under way as its call ends
@@ -78,7 +77,7 @@ var service = backendtest.Service{
 			Delete:      func(name string) { ok(t, made.Delete(t.Context(), name+".lock")) },
 			Leftovers:   func() []string { return keys(t, made) },
 			Names:       300, // each costs two writes
-			Unreachable: func() driver.Driver { return natslock.New(dial(t, "127.0.0.1:1"), bucket) },
+			Unreachable: func() driver.Driver { return New(dial(t, "127.0.0.1:1"), bucket) },
 		}
 	},
 }
@@ -125,5 +124,5 @@ const ttl = 2 * time.Second
 // locker returns a Locker that ends with the test.
 func locker(t *testing.T, store driver.Driver) *core.Locker {
 	t.Helper()
-	return backendtest.Locker(t, store, longTTL)
+	return backendtest.Locker(t, store, time.Minute)
 }

@@ -43,16 +43,14 @@ func TestAKeyThatAReadHasMissedIsNotGone(t *testing.T) {
 			"a release":      func() error { return far.Release(t.Context(), mine) },
 		} {
 			misses()
-			_, err := near.Acquire(t.Context(), mine)
-			noError(t, err)
+			granted(t, near, mine)
 			if err := call(); err != nil {
 				t.Errorf("%s, %s: %v", what, how, err)
 			}
 			_ = near.Release(t.Context(), mine)
 		}
 	}
-	_, err := near.Acquire(t.Context(), mine)
-	noError(t, err)
+	granted(t, near, mine)
 	near.queues(t, waits)
 	before := near.seen(t, waits).own.slot
 	r.cuts(t, near, 1) // the lock was there

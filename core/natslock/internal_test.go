@@ -7,29 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/hostile"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // open returns a Store on a server of its own.
 func open(t *testing.T) *Store {
 	t.Helper()
-	conn, err := nats.Connect("nats://" + servers.NATS(t).Addr())
-	noError(t, err)
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	noError(t, err)
-	_, err = js.CreateKeyValue(t.Context(), Bucket("locks", 1))
-	noError(t, err)
-	return New(js, "locks")
+	return newWorld(t).near
 }
-
-var noError = backendtest.OK
 
 func minute(name, token string) driver.Claim {
 	return driver.Claim{Name: name, Token: token, TTL: time.Minute}
@@ -39,7 +25,7 @@ func minute(name, token string) driver.Claim {
 func (s *Store) seen(t *testing.T, c driver.Claim) *state {
 	t.Helper()
 	now, err := s.look(t.Context(), c, false)
-	noError(t, err)
+	ok(t, err)
 	return now
 }
 
@@ -49,22 +35,6 @@ func (s *Store) queues(t *testing.T, c driver.Claim) {
 	_, _, err := s.queue(t.Context(), c)
 	if _, held := errors.AsType[*driver.Held](err); !held || s.seen(t, c).own == nil {
 		t.Fatalf("it is not in the queue: %v", err)
-	}
-}
-
-func TestAMarkerStandsEvenIfTheReleaseAfterItIsTooLate(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	c := minute("name", "token")
-	c.Dedup = time.Hour
-	_, err := s.Acquire(t.Context(), c)
-	noError(t, err)
-	noError(t, s.mark(t.Context(), c, s.seen(t, c))) // and the process dies
-	noError(t, s.Release(t.Context(), c))            // by its retry
-	other := minute("name", "other")
-	other.Dedup = time.Hour
-	if _, err := s.Acquire(t.Context(), other); err == nil {
-		t.Error("granted")
 	}
 }
 
@@ -80,7 +50,7 @@ func TestAQueueHasRoomForMoreProcessesThanThereAre(t *testing.T) {
 		now.queue = append(now.queue, waiter{})
 		w := write{key: slotKey("name", slot), value: valueOf(record{ID: digest(fmt.Sprint(slot)), TTL: time.Hour.Milliseconds()}), ttl: time.Hour}
 		_, err := s.put(t.Context(), w)
-		noError(t, err)
+		ok(t, err)
 	}
 	if _, ok := now.freeSlot(); ok {
 		t.Error("more entries than slots")
@@ -120,69 +90,40 @@ func TestEveryStringIsAKeyOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAValueOfOtherSoftwareIsNoRecord(t *testing.T) {
-	t.Parallel()
-	e := &entry{revision: 7, time: time.UnixMilli(9)}
-	id := digest("token")
-	for _, none := range []string{
-		"", "v1", `v2 {"id":"` + id + `","ttl":1}`, `{"id":"` + id + `","ttl":1}`, `v1 {"id":"` + id[1:] + `","ttl":1}`, `v1 {"id":"` + id + `"}`,
-		`v1 {"id":"` + id + `","ttl":1} and more`, `v1 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1}]}`,
-	} {
-		e.value = none
-		if r := recordOf(e); r != (record{}) {
-			t.Errorf("%q: %+v", none, r)
-		}
-	}
-	for _, r := range []record{{id, 1000, 0, 5, 6, 8, "a b "}, {id, 60_000, 2, 1, 5, 1, ""}} {
-		e.value = valueOf(r)
-		if back := recordOf(e); back != r {
-			t.Errorf("%+v became %+v", r, back)
-		}
-	}
-	e.value = valueOf(record{ID: id, TTL: 1000})
-	if r := recordOf(e); r.Order != 7 || r.Since != 9 || r.Ends != 1009 {
-		t.Errorf("%+v has not the revision that made it", r)
-	}
-}
-
 func TestWhoFreesANameOrLeavesTheQueueTellsThoseWhoWaitForIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	told, err := s.conn.SubscribeSync("holdfast.locks.>")
-	noError(t, err)
+	ok(t, err)
 	owner, waiter := minute("na.me", "owner"), minute("na.me", "waiter")
-	got := func(c driver.Claim) { _, err := s.Acquire(t.Context(), c); noError(t, err) }
+	got := func(c driver.Claim) { granted(t, s, c) }
 	for _, step := range []struct {
 		what, want string
 		do         func()
 	}{
-		{"a release", lockFreed, func() { got(owner); noError(t, s.Release(t.Context(), owner)) }},
-		{"an eviction", lockFreed, func() {
-			got(owner)
-			noError(t, s.Evict(t.Context(), owner.Name, handle(digest(owner.Token))))
-		}},
+		{"a release", lockFreed, func() { got(owner); ok(t, s.Release(t.Context(), owner)) }},
 		{"an entry that leaves", digest("waiter"), func() { got(owner); s.queues(t, waiter); _ = s.Release(t.Context(), waiter) }},
-		{"a release after that", lockFreed, func() { s.queues(t, waiter); noError(t, s.Release(t.Context(), owner)) }},
+		{"a release after that", lockFreed, func() { s.queues(t, waiter); ok(t, s.Release(t.Context(), owner)) }},
 		{"a grant", digest("waiter"), func() { got(waiter) }},
-		{"a release of that", lockFreed, func() { noError(t, s.Release(t.Context(), waiter)) }},
+		{"a release of that", lockFreed, func() { ok(t, s.Release(t.Context(), waiter)) }},
 		{"the last one of several readers", lockFreed, func() {
 			for _, token := range []string{"one", "two"} { // the first tells nobody: a writer would not get the name
 				got(reader("na.me", token))
 			}
-			noError(t, s.Release(t.Context(), reader("na.me", "one")))
-			noError(t, s.Release(t.Context(), reader("na.me", "two")))
+			ok(t, s.Release(t.Context(), reader("na.me", "one")))
+			ok(t, s.Release(t.Context(), reader("na.me", "two")))
 		}},
 		{"a permit", lockFreed, func() {
 			got(permit("na.me", "one"))
 			got(permit("na.me", "two"))
-			noError(t, s.Release(t.Context(), permit("na.me", "one")))
+			ok(t, s.Release(t.Context(), permit("na.me", "one")))
 		}},
-		{"the last permit", lockFreed, func() { noError(t, s.Release(t.Context(), permit("na.me", "two"))) }},
+		{"the last permit", lockFreed, func() { ok(t, s.Release(t.Context(), permit("na.me", "two"))) }},
 		{"the end of what was left, by an operator", lockFreed, func() {
 			c := handingOff("na.me", "left")
 			got(c)
-			noError(t, s.Release(t.Context(), c)) // the name stays taken
-			noError(t, s.Evict(t.Context(), c.Name, handle(digest(c.Handoff))))
+			ok(t, s.Release(t.Context(), c)) // the name stays taken
+			ok(t, s.Evict(t.Context(), c.Name, handle(digest(c.Handoff))))
 		}},
 	} {
 		step.do()
@@ -193,7 +134,7 @@ func TestWhoFreesANameOrLeavesTheQueueTellsThoseWhoWaitForIt(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", step.what, m, err)
 		}
 	}
-	noError(t, s.conn.Flush())
+	ok(t, s.conn.Flush())
 	if more, _, err := told.Pending(); err != nil || more > 0 {
 		t.Errorf("%d more, %v", more, err)
 	}

@@ -29,12 +29,12 @@ func behind(t *testing.T, s *Store) (*replica, *Store) {
 	t.Helper()
 	r := &replica{conn: s.conn}
 	sub, err := s.conn.Subscribe("TEST.>", r.pass)
-	noError(t, err)
+	ok(t, err)
 	t.Cleanup(func() { _ = sub.Unsubscribe() })
 	js, err := jetstream.NewWithAPIPrefix(s.conn, "TEST")
-	noError(t, err)
+	ok(t, err)
 	far := New(js, s.bucket)
-	noError(t, far.settle(t.Context()))
+	ok(t, far.settle(t.Context()))
 	far.copies.Store(3)
 	return r, far
 }
@@ -68,16 +68,16 @@ func (r *replica) freeze(t *testing.T, s *Store) {
 	for _, question := range r.asked {
 		inbox := s.conn.NewInbox()
 		answers, err := s.conn.SubscribeSync(inbox)
-		noError(t, err)
-		noError(t, s.conn.PublishRequest(s.api()+"DIRECT.GET."+s.stream(), inbox, question))
+		ok(t, err)
+		ok(t, s.conn.PublishRequest(s.api()+"DIRECT.GET."+s.stream(), inbox, question))
 		var all []*nats.Msg
 		for status := ""; status == ""; {
 			m, err := answers.NextMsgWithContext(t.Context())
-			noError(t, err)
+			ok(t, err)
 			all = append(all, m)
 			status = m.Header.Get("Status")
 		}
-		noError(t, answers.Unsubscribe())
+		ok(t, answers.Unsubscribe())
 		r.old[string(question)] = all
 	}
 }
@@ -85,16 +85,25 @@ func (r *replica) freeze(t *testing.T, s *Store) {
 func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 	t.Parallel()
 	near := open(t)
-	got := func(c driver.Claim) { _, err := near.Acquire(t.Context(), c); noError(t, err) }
-	gone := func(c driver.Claim) { noError(t, near.Release(t.Context(), c)) }
+	got := func(c driver.Claim) { granted(t, near, c) }
+	gone := func(c driver.Claim) { ok(t, near.Release(t.Context(), c)) }
 	mine, theirs := minute("name", "mine"), minute("name", "theirs")
 	reads, others := reader("name", "mine"), reader("name", "theirs")
-	verify, again, finished := mine, mine, theirs
-	verify.TTL, again.Dedup, again.Scope, finished.Dedup, finished.Scope = 0, time.Hour, "scope", time.Hour, "scope"
+	verify := mine
+	verify.TTL = 0
+	once := func(c driver.Claim) driver.Claim { c.Dedup, c.Scope = time.Hour, "scope"; return c }
+	again, finished := once(mine), once(theirs)
+	isDone := func(far *Store, c driver.Claim) error {
+		g, err := far.Acquire(t.Context(), c)
+		if _, done := errors.AsType[*driver.Duplicate](err); !done || near.seen(t, c).owned(c) {
+			return fmt.Errorf("granted: %+v, %w", g, err)
+		}
+		return nil
+	}
 	stream, err := near.js.Stream(t.Context(), near.stream())
-	noError(t, err)
+	ok(t, err)
 	forgotten := func() {
-		noError(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject(near.subject(lockKey("name")))))
+		ok(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject(near.subject(lockKey("name")))))
 	} // as after a minute
 	r, far := behind(t, near)
 	_, _ = far.look(t.Context(), mine, false) // the questions are known now
@@ -123,12 +132,11 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 		"a reader's release beside others": {func() { got(others) }, func() { got(reads) },
 			func(far *Store) error { return far.Release(t.Context(), reads) }},
 		"a claim whose work was finished a minute ago": {forgotten, func() { got(finished); gone(finished); forgotten() },
+			func(far *Store) error { return isDone(far, again) }},
+		"a reader that joins after the marker, which does not change the lock": {func() { got(others) },
+			func() { ok(t, near.mark(t.Context(), once(others), near.seen(t, others))) },
 			func(far *Store) error {
-				g, err := far.Acquire(t.Context(), again)
-				if _, done := errors.AsType[*driver.Duplicate](err); !done {
-					return fmt.Errorf("granted: %+v, %w", g, err)
-				}
-				return nil
+				return errors.Join(isDone(far, once(reads)), near.Renew(t.Context(), []driver.Claim{others})[0])
 			}},
 		"a hand-off after another's grant": {func() { got(theirs) }, func() { gone(handingOff("name", "theirs")) },
 			func(far *Store) error { _, err := far.Acquire(t.Context(), handingOff("name", "mine")); return err }},
@@ -142,9 +150,10 @@ func TestWhatAReplicaHasNotHeardOfIsNotTold(t *testing.T) {
 		for _, token := range []string{"mine", "theirs", "third"} {
 			_, _ = near.Release(t.Context(), reader("name", token)), near.Release(t.Context(), minute("name", token))
 		}
+		_ = near.Unmark(t.Context(), "name", "scope")
 	}
 	got(mine)
-	noError(t, far.Renew(t.Context(), []driver.Claim{verify})[0])
+	ok(t, far.Renew(t.Context(), []driver.Claim{verify})[0])
 	r.freeze(t, near)
 	gone(mine)
 	if err := far.Renew(t.Context(), []driver.Claim{verify})[0]; err == nil {

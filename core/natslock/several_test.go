@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/driver/inspect"
-	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 func reader(name, token string) driver.Claim {
@@ -39,7 +39,7 @@ func handingOff(name, token string) driver.Claim {
 func granted(t *testing.T, s *Store, c driver.Claim) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), c)
-	noError(t, err)
+	ok(t, err)
 	return g
 }
 
@@ -47,56 +47,12 @@ func granted(t *testing.T, s *Store, c driver.Claim) driver.Grant {
 func lasts(t *testing.T, s *Store, name string) time.Duration {
 	t.Helper()
 	stream, err := s.js.Stream(t.Context(), s.stream())
-	noError(t, err)
+	ok(t, err)
 	m, err := stream.GetLastMsgForSubject(t.Context(), s.subject(lockKey(name)))
-	noError(t, err)
+	ok(t, err)
 	d, err := time.ParseDuration(m.Header.Get(jetstream.MsgTTLHeader))
-	noError(t, err)
+	ok(t, err)
 	return d
-}
-
-// Between a look and the write that follows from it others come and go.
-func TestWhoComesBetweenALookAndItsWriteIsRespected(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	mark := func(c driver.Claim, now *state) error { return s.mark(t.Context(), c, now) }
-	sit := func(c driver.Claim, now *state) error {
-		return s.sit(t.Context(), c, now.own.slot, now.own.entry.revision, now.own.record)
-	}
-	got := func(kind func(name, token string) driver.Claim, token string) func(n string) {
-		return func(n string) { granted(t, s, kind(n, token)) }
-	}
-	release := func(c driver.Claim) { noError(t, s.Release(t.Context(), c)) }
-	next := func(kind func(name, token string) driver.Claim) func(n string) { // it ends, and somebody else begins
-		return func(n string) { release(kind(n, "late")); granted(t, s, kind(n, "next")) }
-	}
-	for what, late := range map[string]struct {
-		claim             func(name, token string) driver.Claim
-		before, meanwhile func(n string)
-		write             func(c driver.Claim, now *state) error
-	}{
-		"a marker after another's grant": {minute, got(minute, "late"), next(minute), mark},
-		"an entry after it has left": {
-			minute, func(n string) { granted(t, s, minute(n, "other")); s.queues(t, minute(n, "late")) },
-			func(n string) { c := minute(n, "late"); noError(t, s.leave(t.Context(), c, s.seen(t, c))) }, sit,
-		},
-	} {
-		c := late.claim(fmt.Sprintf("%x", what), "late")
-		if c.Handoff == "" {
-			c.Dedup, c.Scope = time.Hour, "scope"
-		}
-		late.before(c.Name)
-		now := s.seen(t, c)
-		late.meanwhile(c.Name)
-		stands := s.seen(t, c)
-		if err := late.write(c, now); !errors.Is(err, errMoved) {
-			t.Errorf("%s: %v", what, err)
-		}
-		after := s.seen(t, c)
-		if valueOf(after.is) != valueOf(stands.is) || after.lock.revision != stands.lock.revision || after.done.there() || after.own != nil {
-			t.Errorf("%s: %+v after %+v", what, after, stands)
-		}
-	}
 }
 
 // A server that deletes a key whose TTL is over deletes what was written meanwhile, too.
@@ -132,9 +88,9 @@ func TestAnAnswerAfterTheEndOfTheOthersProvesNothing(t *testing.T) {
 	granted(t, s, reader("name", "one"))
 	now := s.seen(t, c)
 	js, err := jetstream.NewWithAPIPrefix(s.conn, "SILENT")
-	noError(t, err)
+	ok(t, err)
 	silent, err := s.conn.Subscribe("SILENT.>", func(*nats.Msg) {})
-	noError(t, err)
+	ok(t, err)
 	t.Cleanup(func() { _ = silent.Unsubscribe() })
 	now.is.Holders[0].Ends = now.at.Add(sweep).UnixMilli()
 	if _, err = New(js, s.bucket).take(t.Context(), c, now); !errors.Is(err, errTooSlow) {
@@ -142,39 +98,23 @@ func TestAnAnswerAfterTheEndOfTheOthersProvesNothing(t *testing.T) {
 	}
 }
 
-func TestAHolderEndsByTheServersClock(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	one, two := reader("name", "one"), reader("name", "two")
-	two.TTL = time.Hour
-	ends := func(c driver.Claim) int64 { return s.seen(t, c).mine(c).Ends }
-	granted(t, s, one)
-	first := s.seen(t, one)
-	if want := first.lock.time.Add(one.TTL); first.is.Holders[0].left(want) < 0 || first.is.Holders[0].left(want) >= time.Millisecond {
-		t.Errorf("ends at %d, not at %s", first.is.Holders[0].Ends, want)
-	}
-	granted(t, s, two)
-	noError(t, s.Renew(t.Context(), []driver.Claim{two})[0])
-	if now := ends(one); now != first.is.Holders[0].Ends {
-		t.Errorf("another's renewal makes it end at %d, not at %d", now, first.is.Holders[0].Ends)
-	}
-	noError(t, s.Renew(t.Context(), []driver.Claim{one})[0])
-	if now := ends(one); now <= first.is.Holders[0].Ends {
-		t.Errorf("after its own renewal it ends at %d", now)
-	}
-}
-
 func TestTheKeyLastsAsLongAsItsLastHolder(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	short, long := reader("name", "short"), reader("name", "long")
-	long.TTL = time.Hour
+	short, long, fraction := reader("name", "short"), reader("name", "long"), minute("name", "token")
+	long.TTL, fraction.TTL = time.Hour, 1001*time.Millisecond
 	for _, step := range []struct {
 		what       string
 		do         func() error
 		least, max time.Duration
 	}{
-		{"a first reader", func() error { granted(t, s, short); return nil }, time.Minute, time.Minute},
+		{"no whole seconds", func() error { granted(t, s, fraction); return nil }, fraction.TTL, fraction.TTL},
+		{"its renewal", func() error { return s.Renew(t.Context(), []driver.Claim{fraction})[0] }, fraction.TTL, fraction.TTL},
+		{"a first reader", func() error {
+			ok(t, s.Release(t.Context(), fraction))
+			granted(t, s, short)
+			return nil
+		}, time.Minute, time.Minute},
 		{"a longer one", func() error { granted(t, s, long); return nil }, time.Hour, time.Hour},
 		{"a renewal of the first", func() error { return s.Renew(t.Context(), []driver.Claim{short})[0] }, time.Hour - 30*time.Second, time.Hour},
 		{"a renewal for longer", func() error {
@@ -184,31 +124,19 @@ func TestTheKeyLastsAsLongAsItsLastHolder(t *testing.T) {
 		}, 2 * time.Hour, 2 * time.Hour},
 		{"one for as long as before", func() error { return s.Renew(t.Context(), []driver.Claim{short})[0] }, time.Hour - 30*time.Second, time.Hour},
 		{"the end of the longer one", func() error { return s.Release(t.Context(), long) }, 30 * time.Second, time.Minute},
+		{"an eviction, some time after the last write", func() error {
+			granted(t, s, long)
+			eventually(t, "time goes on, and nobody renews", func() bool {
+				now := s.seen(t, short)
+				return now.mine(short).left(now.at) <= time.Minute-2*time.Second
+			})
+			return s.Evict(t.Context(), "name", handle(digest(long.Token)))
+		}, 0, time.Minute - 2*time.Second},
 	} {
-		noError(t, step.do())
+		ok(t, step.do())
 		if got := lasts(t, s, "name"); got < step.least || got > step.max+time.Second { // ends are rounded up to ms, and TTLs to seconds
 			t.Errorf("after %s it lasts %s", step.what, got)
 		}
-	}
-}
-
-// A marker does not change the lock. So a claim that joins may have looked before it.
-func TestAReaderThatJoinsAfterTheMarkerIsADuplicate(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	r, far := behind(t, s)
-	one, late := reader("name", "one"), reader("name", "late")
-	one.Dedup, one.Label, late.Dedup = time.Hour, "who", time.Hour
-	granted(t, s, one)
-	_ = far.seen(t, late) // the question is known now
-	r.freeze(t, s)
-	noError(t, s.mark(t.Context(), one, s.seen(t, one)))
-	_, err := far.Acquire(t.Context(), late)
-	if done, ok := errors.AsType[*driver.Duplicate](err); !ok || done.Label != "who" {
-		t.Error(err)
-	}
-	if s.seen(t, late).owned(late) || !s.seen(t, one).owned(one) {
-		t.Error("it has the name, or the other one has lost it")
 	}
 }
 
@@ -225,32 +153,13 @@ func TestWhoHasEndedGoesWithTheNextWrite(t *testing.T) {
 		now := s.seen(t, one)
 		dead := record{ID: digest("dead"), TTL: 1000, Order: 1, Ends: now.at.Add(-time.Second).UnixMilli()}
 		_, err := s.set(t.Context(), "name", now, now.is.with(dead))
-		noError(t, err)
-		noError(t, write())
+		ok(t, err)
+		ok(t, write())
 		if now = s.seen(t, one); !now.owned(one) || len(now.is.without(dead.ID).Holders) != len(now.is.Holders) {
 			t.Errorf("after %s: %s", what, valueOf(now.is))
 		}
 		_ = s.Release(t.Context(), two)
-		noError(t, s.Release(t.Context(), one))
-	}
-}
-
-// What is left of several holders is measured by the server's time, not from when the lock was last written.
-func TestTheEvictionOfAReaderKeepsANameNoLonger(t *testing.T) {
-	t.Parallel()
-	const life, since = 10 * time.Second, 2 * time.Second
-	s := open(t)
-	one, two := reader("name", "one"), reader("name", "two")
-	one.TTL, two.TTL = life, life
-	granted(t, s, one)
-	granted(t, s, two)
-	backendtest.Eventually(t, "time goes on, and nobody renews", func() bool {
-		info, err := s.Inspect(t.Context(), "name")
-		return err == nil && len(info.Holders) == 2 && info.Holders[0].Remaining <= life-since && info.Holders[1].Remaining <= life-since
-	})
-	noError(t, s.Evict(t.Context(), "name", handle(digest(two.Token))))
-	if left := lasts(t, s, "name"); left > life-since+time.Second { // TTLs are rounded up
-		t.Errorf("it lasts %s more", left)
+		ok(t, s.Release(t.Context(), one))
 	}
 }
 
@@ -293,67 +202,53 @@ func TestANameHasRoomForSoManyHolders(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLockIsForeign(t *testing.T) {
+func TestAValueOfOtherSoftwareIsForeign(t *testing.T) {
 	t.Parallel()
 	id := digest("token")
 	e := &entry{revision: 7, time: time.UnixMilli(9)}
+	says := func(kind string, holders ...string) string {
+		return `v1 {"kind":"` + kind + `","holders":[` + strings.Join(holders, ",") + `]}`
+	}
+	short, whole := `{"id":"`+id+`","ttl":1000}`, `{"id":"`+id+`","ttl":1000,"limit":2,"order":5,"since":6,"ends":8,"label":"a b"}`
+	first, second := record{id, 1000, 0, 7, 9, 1009, ""}, record{id, 1000, 2, 5, 6, 8, "a b"}
 	for value, want := range map[string]lock{
-		`v1 {"kind":"exclusive","holders":[{"id":"` + id + `","ttl":1000,"label":"a b"}]}`: {inspect.HoldExclusive, []record{{id, 1000, 0, 7, 9, 1009, "a b"}}},
-		`v1 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000},{"id":"` + id + `","ttl":1000,"order":5,"since":6,"ends":8,"label":"a b"}]}`: {
-			inspect.HoldShared, []record{{id, 1000, 0, 7, 9, 1009, ""}, {id, 1000, 0, 5, 6, 8, "a b"}},
-		},
-		`v1 {"kind":"limited","holders":[{"id":"` + id + `","ttl":1000,"limit":2}]}`:                        {inspect.HoldLimited, []record{{id, 1000, 2, 7, 9, 1009, ""}}},
-		`v1 {"kind":"kept","holders":[{"id":"` + id + `","ttl":1000}]}`:                                     {inspect.HoldKept, []record{{id, 1000, 0, 7, 9, 1009, ""}}},
-		`v1 {"kind":"handed off","holders":[{"id":"` + id + `","ttl":1000,"order":5}]}`:                     {inspect.HoldHandoff, []record{{id, 1000, 0, 5, 0, 1009, ""}}},
-		`v1 {"kind":"new","holders":[{"id":"` + id + `","ttl":1000}]}`:                                      {Kind: inspect.HoldForeign},
-		`v1 {"kind":"shared","holders":[{"id":"short","ttl":1000}]}`:                                        {Kind: inspect.HoldForeign},
-		`v1 {"kind":"shared","holders":[{"id":"` + id + `"}]}`:                                              {Kind: inspect.HoldForeign},
-		`v1 {"kind":"kept","holders":[]}`:                                                                   {Kind: inspect.HoldForeign},
-		`v1 {"kind":"exclusive","holders":[{"id":"` + id + `","ttl":1000},{"id":"` + id + `","ttl":1000}]}`: {Kind: inspect.HoldForeign},
-		`v1 {"id":"` + id + `","ttl":1000}`:                                                                 {Kind: inspect.HoldForeign},
-		`v1 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000}]} and more`:                          {Kind: inspect.HoldForeign},
-		`v2 {"kind":"shared","holders":[{"id":"` + id + `","ttl":1000}]}`:                                   {Kind: inspect.HoldForeign},
-		`{"kind":"shared","holders":[{"id":"` + id + `","ttl":1000,"order":5,"ends":8}]}`:                   {Kind: inspect.HoldForeign},
+		says("exclusive", whole):     {inspect.HoldExclusive, []record{second}},
+		says("shared", short, whole): {inspect.HoldShared, []record{first, second}},
+		says("limited", whole):       {inspect.HoldLimited, []record{second}},
+		says("kept", short):          {inspect.HoldKept, []record{first}},
+		says("handed off", short):    {inspect.HoldHandoff, []record{first}},
 	} {
 		e.value = value
-		got := lockOf(e)
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %s %+v", value, got.Kind, got.Holders)
+		if got := lockOf(e); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(lockOf(&entry{value: valueOf(got)}), want) {
+			t.Errorf("%s: %s %+v, which becomes %s", value, got.Kind, got.Holders, valueOf(got))
 		}
-		if got.Kind != inspect.HoldForeign {
-			if again := lockOf(&entry{value: valueOf(got)}); again.Kind != got.Kind || again.Holders[0].Order != got.Holders[0].Order {
-				t.Errorf("%s became %s", value, valueOf(got))
-			}
+	}
+	for _, e.value = range []string{
+		says("new", short), says("shared", `{"id":"short","ttl":1000}`), says("shared", `{"id":"`+id+`"}`), says("kept"),
+		says("exclusive", short, short), "v1 " + short, says("shared", short) + " and more",
+		strings.Replace(says("shared", short), "v1", "v2", 1), strings.TrimPrefix(says("shared", whole), "v1 "), "", "v1",
+	} {
+		if got := lockOf(e); got.Kind != inspect.HoldForeign || got.Holders != nil {
+			t.Errorf("%s: %s %+v", e.value, got.Kind, got.Holders)
+		}
+	}
+	for _, e.value = range []string{"", "v1", "v2 " + short, short, `v1 {"id":"short","ttl":1}`, `v1 {"id":"` + id + `"}`, "v1 " + short + " and more", says("shared", short)} {
+		if r := recordOf(e); r != (record{}) {
+			t.Errorf("an entry %q: %+v", e.value, r)
 		}
 	}
 }
 
-// A name that a release has left taken comes free by the server's own clock, as dead holders do.
-func TestAKeptNameLastsAsLongAsAskedAndItsEndIsExact(t *testing.T) {
+// Another slot may have been taken meanwhile, and an entry that has left must not come back.
+func TestAnEntryIsWrittenAsItWasRead(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	c := minute("name", "token")
-	granted(t, s, c)
-	c.Keep = 1500 * time.Millisecond
-	noError(t, s.Release(t.Context(), c))
-	if got := lasts(t, s, "name"); got != 2*time.Second {
-		t.Errorf("it lasts %s", got)
-	}
-	if err := s.Evict(t.Context(), "name", handle(digest(c.Token))); err == nil {
-		t.Error("the handle of its owner frees it")
-	}
-	remaining := c.Keep
-	backendtest.Eventually(t, "the name comes free", func() bool {
-		_, err := s.Acquire(t.Context(), minute("name", "next"))
-		if held, ok := errors.AsType[*driver.Held](err); ok {
-			if !held.Exact || held.Remaining > remaining {
-				t.Errorf("%+v after %s", held, remaining)
-			}
-			remaining = max(held.Remaining, sweep)
-		}
-		return err == nil
-	})
-	if remaining != sweep {
-		t.Errorf("%s were left when it came free", remaining)
+	c := minute("name", "leaves")
+	granted(t, s, minute("name", "owner"))
+	s.queues(t, c)
+	now := s.seen(t, c)
+	ok(t, s.leave(t.Context(), c, now))
+	if err := s.sit(t.Context(), c, now.own.slot, now.own.entry.revision, now.own.record); !errors.Is(err, errMoved) || s.seen(t, c).own != nil {
+		t.Errorf("it is back: %v", err)
 	}
 }

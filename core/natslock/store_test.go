@@ -1,4 +1,4 @@
-package natslock_test
+package natslock
 
 import (
 	"context"
@@ -19,20 +19,17 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/natslock"
 )
 
 func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	js := dial(t, "127.0.0.1:1")
 	backendtest.RefusedByNew(t, map[string]driver.Driver{
-		"nil JetStream": natslock.New(nil, "locks"),
-		`bucket ""`:     natslock.New(js, ""),
-		`bucket "a.b"`:  natslock.New(js, "a.b"),
-		`bucket "a b"`:  natslock.New(js, "a b"),
-		`bucket "*"`:    natslock.New(js, "*"),
+		"nil JetStream": New(nil, "locks"),
+		`bucket ""`:     New(js, ""),
+		`bucket "a.b"`:  New(js, "a.b"),
 	})
-	locks, err := core.New(natslock.New(js, "locks"))
+	locks, err := core.New(New(js, "locks"))
 	ok(t, err)
 	_, err = locks.With(core.WithTTL(999 * time.Millisecond))
 	is(t, err, core.ErrInvalid) // shorter than a TTL of NATS
@@ -41,91 +38,34 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 func TestNoTokenIsAtTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	owner, waiter := claim("name", "secret-1"), claim("name", "secret-2")
+	owner := minute("name", "secret-1")
 	owner.Label = "web 1"
-	grant(t, w.near, owner)
-	ok(t, w.near.Renew(t.Context(), []driver.Claim{owner})[0])
-	ctx, cancel := context.WithCancel(t.Context())
-	waited := make(chan error, 1)
-	go func() {
-		_, err := w.near.Wait(ctx, waiter)
-		waited <- err
-	}()
-	eventually(t, "it is in the queue", func() bool { return len(keys(t, w.bucket)) == 2 })
-	cancel() // a look may be under way
-	if err := <-waited; err == nil {
-		t.Error("two owners")
+	fence := granted(t, w.near, owner).Fence
+	if entry, err := w.bucket.Get(t.Context(), "name.lock"); err != nil || entry.Revision() != fence {
+		t.Errorf("fence %d is not the revision of the grant; %v", fence, err)
 	}
-	secret := driver.Claim{Token: "secret-4", TTL: longTTL, Label: "web 2"}
-	for _, name := range []string{"read", "limited", "kept", "left"} {
-		c := secret
-		c.Name, c.Limit = name, map[string]int{"read": driver.Readers, "limited": 3}[name]
-		grant(t, w.near, c)
-		if c.Keep = time.Minute; name == "kept" || name == "left" {
-			if name == "left" {
-				c.Handoff = "secret-5-0000000000001"[:driver.HandoffWidth]
-			}
+	ok(t, w.near.Renew(t.Context(), []driver.Claim{owner})[0])
+	w.near.queues(t, minute("name", "secret-2"))
+	left, kept := handingOff("left", "secret-4"), minute("kept", "secret-4")
+	kept.Keep = time.Minute
+	for _, c := range []driver.Claim{reader("read", "secret-4"), permit("limited", "secret-4"), kept, left} {
+		granted(t, w.near, c)
+		if c.Keep > 0 {
 			ok(t, w.near.Release(t.Context(), c))
 		}
 	}
 	form := regexp.MustCompile(`^(name|read|limited|kept|left)\.(lock=v1 {"kind":"(exclusive|shared|limited|kept|handed off)","holders":\[|queue\.[0-9]+=v1 )` +
-		`{"id":"[0-9a-f]{32}","ttl":[0-9]+(,"(limit|order|since|ends)":[0-9]+)*(,"label":"web [12]")?}(\]})?$`)
-	for _, key := range keys(t, w.bucket) {
+		`{"id":"[0-9a-f]{32}","ttl":[0-9]+(,"(limit|order|since|ends)":[0-9]+)*(,"label":"web 1")?}(\]})?$`)
+	all := keys(t, w.bucket)
+	for _, key := range all {
 		entry, err := w.bucket.Get(t.Context(), key)
 		ok(t, err)
 		if pair := key + "=" + string(entry.Value()); !form.MatchString(pair) {
 			t.Errorf("%q", pair)
 		}
 	}
-}
-
-func TestTheFenceIsTheRevisionOfTheGrant(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	c := claim("name", "token")
-	g := grant(t, w.near, c)
-	entry, err := w.bucket.Get(t.Context(), "name.lock")
-	ok(t, err)
-	if entry.Revision() != g.Fence {
-		t.Errorf("fence %d, granted at %d", g.Fence, entry.Revision())
-	}
-	ok(t, w.near.Renew(t.Context(), []driver.Claim{c})[0])
-	if again := grant(t, w.near, c); again.Fence != g.Fence {
-		t.Errorf("fence %d, and %d after a renewal", g.Fence, again.Fence)
-	}
-	one, two := claim("read", "one"), claim("read", "two") // the others write the same key
-	one.Limit, two.Limit = driver.Readers, driver.Readers
-	first, second := grant(t, w.near, one), grant(t, w.near, two)
-	ok(t, w.near.Renew(t.Context(), []driver.Claim{two})[0])
-	ok(t, w.near.Renew(t.Context(), []driver.Claim{one})[0])
-	if a, b := grant(t, w.near, one), grant(t, w.near, two); a.Fence != first.Fence || b.Fence != second.Fence || b.Fence <= a.Fence {
-		t.Errorf("readers' fences %d and %d, and %d and %d after renewals", first.Fence, second.Fence, a.Fence, b.Fence)
-	}
-}
-
-func TestATTLIsNeverShorterThanAsked(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	stream, err := w.js.Stream(t.Context(), "KV_locks")
-	ok(t, err)
-	for asked, want := range map[time.Duration]string{
-		time.Second: "1s", 1001 * time.Millisecond: "2s", 2 * time.Second: "2s", time.Hour: "1h0m0s",
-	} {
-		c := claim("name", "token")
-		c.TTL = asked
-		grant(t, w.near, c)
-		for what, step := range map[string]func() error{
-			"granted": func() error { return nil },
-			"renewed": func() error { return w.near.Renew(t.Context(), []driver.Claim{c})[0] },
-		} {
-			ok(t, step())
-			m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.locks.name.lock")
-			ok(t, err)
-			if got := m.Header.Get(jetstream.MsgTTLHeader); got != want {
-				t.Errorf("%s for %s: %q", what, asked, got)
-			}
-		}
-		ok(t, w.near.Release(t.Context(), c))
+	if len(all) != 6 {
+		t.Errorf("%d keys", len(all))
 	}
 }
 
@@ -143,18 +83,18 @@ func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
 	w := newWorld(t)
 	stream := func(change func(*jetstream.StreamConfig)) func(name string) {
 		return func(name string) {
-			w.create(t, natslock.Bucket(name, 1))
-			made, err := w.js.Stream(t.Context(), "KV_"+name)
+			w.create(t, Bucket(name, 1))
+			made, err := w.near.js.Stream(t.Context(), "KV_"+name)
 			ok(t, err)
 			config := made.CachedInfo().Config
 			change(&config)
-			_, err = w.js.UpdateStream(t.Context(), config)
+			_, err = w.near.js.UpdateStream(t.Context(), config)
 			ok(t, err)
 		}
 	}
 	bucket := func(change func(*jetstream.KeyValueConfig)) func(name string) {
 		return func(name string) {
-			config := natslock.Bucket(name, 1)
+			config := Bucket(name, 1)
 			change(&config)
 			w.create(t, config)
 		}
@@ -174,8 +114,8 @@ func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
 	} {
 		name := fmt.Sprintf("bucket-%x", want)
 		prepare(name)
-		store := natslock.New(w.js, name)
-		_, err := store.Acquire(t.Context(), claim("name", "token"))
+		store := New(w.near.js, name)
+		_, err := store.Acquire(t.Context(), minute("name", "token"))
 		if got := advice(t, err); !strings.Contains(got, want) || strings.Contains(got, name) {
 			t.Errorf("%q: %v, with the advice %q", want, err, got)
 		}
@@ -191,16 +131,16 @@ func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
 func TestABucketThatIsFullSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := claim("name", "token")
-	grant(t, w.near, c)
-	stream, err := w.js.Stream(t.Context(), "KV_locks")
+	c := minute("name", "token")
+	granted(t, w.near, c)
+	stream, err := w.near.js.Stream(t.Context(), "KV_locks")
 	ok(t, err)
 	config := stream.CachedInfo().Config
 	config.MaxBytes = 1 << 10
-	_, err = w.js.UpdateStream(t.Context(), config)
+	_, err = w.near.js.UpdateStream(t.Context(), config)
 	ok(t, err)
 	for n := 0; err == nil && n < 100; n++ {
-		_, err = w.near.Acquire(t.Context(), claim(fmt.Sprint("name-", n), "token"))
+		_, err = w.near.Acquire(t.Context(), minute(fmt.Sprint("name-", n), "token"))
 	}
 	for what, err := range map[string]error{"an acquire": err, "a renewal": w.near.Renew(t.Context(), []driver.Claim{c})[0]} {
 		if !driver.Explain(err).Nobody || !strings.Contains(driver.Reason(err), "max_bytes") {
@@ -208,59 +148,50 @@ func TestABucketThatIsFullSaysWhatToDo(t *testing.T) {
 		}
 	}
 	config.MaxBytes = -1
-	_, err = w.js.UpdateStream(t.Context(), config)
+	_, err = w.near.js.UpdateStream(t.Context(), config)
 	ok(t, err)
 	ok(t, w.near.Renew(t.Context(), []driver.Claim{c})[0])
 }
 
-func TestABucketWithoutReplicasIsWeak(t *testing.T) {
+func TestABucketWithoutReplicasIsWeakAndOneThatIsDeletedIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	memory, single := natslock.Bucket("in-memory", 1), natslock.Bucket("single", 1)
+	memory, single := Bucket("in-memory", 1), Bucket("single", 1)
 	memory.Storage = jetstream.MemoryStorage
 	w.create(t, memory)
 	w.create(t, single)
 	for want, config := range map[string]jetstream.KeyValueConfig{"three replicas": single, "in memory": memory} {
 		bucket := config.Bucket
-		store := natslock.New(w.js, bucket)
-		if err := store.Check(t.Context()); !errors.Is(err, natslock.ErrWeak) || !strings.Contains(err.Error(), want) {
+		store := New(w.near.js, bucket)
+		if err := store.Check(t.Context()); !errors.Is(err, ErrWeak) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", bucket, err)
 		}
 		for n := range 3 {
-			grant(t, store, claim(fmt.Sprint("name-", n), "token")) // it can be used
+			granted(t, store, minute(fmt.Sprint("name-", n), "token")) // it can be used
 		}
-		ok(t, w.js.DeleteKeyValue(t.Context(), bucket))
-		_ = store.Release(t.Context(), claim("name-0", "token"))
+		ok(t, w.near.js.DeleteKeyValue(t.Context(), bucket))
+		if err := store.Renew(t.Context(), []driver.Claim{minute("name-0", "token")})[0]; !driver.Explain(err).Nobody || errors.Is(err, driver.ErrNotOwner) {
+			t.Errorf("renewal in a bucket that was deleted: %v", err)
+		}
+		if err := store.Release(t.Context(), minute("name-0", "token")); !strings.Contains(advice(t, err), "does not exist") {
+			t.Errorf("release after that: %v", err)
+		}
 		w.create(t, config)
-		grant(t, store, claim("name", "token")) // it is looked at again
+		granted(t, store, minute("name", "token")) // it is looked at again
 		if told := warnings.lines("bucket=" + bucket + " "); len(told) != 1 || !strings.Contains(told[0], "level=WARN") || !strings.Contains(told[0], want) {
 			t.Errorf("%s: logged %q", bucket, told)
 		}
 	}
-	if err := natslock.New(nil, "locks").Check(t.Context()); err == nil {
+	if err := New(nil, "locks").Check(t.Context()); err == nil {
 		t.Error("no JetStream")
-	}
-}
-
-func TestABucketThatIsDeletedMeanwhileIsRefused(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	c := claim("name", "token")
-	grant(t, w.near, c)
-	ok(t, w.js.DeleteKeyValue(t.Context(), "locks"))
-	if err := w.near.Renew(t.Context(), []driver.Claim{c})[0]; !driver.Explain(err).Nobody || errors.Is(err, driver.ErrNotOwner) {
-		t.Errorf("renewal: %v", err)
-	}
-	if err := w.near.Renew(t.Context(), []driver.Claim{c})[0]; !strings.Contains(advice(t, err), "does not exist") {
-		t.Errorf("another renewal: %v", err)
 	}
 }
 
 func TestAServerWithoutJetStreamIsRefused(t *testing.T) {
 	t.Parallel()
 	s := secured(t, `accounts: { PLAIN: { users: [{user: plain, password: secret}] }, FULL: { jetstream: enabled, users: [{user: root, password: secret}] } }`)
-	store := natslock.New(dial(t, s, nats.UserInfo("plain", "secret")), "locks")
-	_, err := store.Acquire(t.Context(), claim("name", "token"))
+	store := New(dial(t, s, nats.UserInfo("plain", "secret")), "locks")
+	_, err := store.Acquire(t.Context(), minute("name", "token"))
 	if err == nil || !strings.Contains(driver.Reason(err), "JetStream") {
 		t.Errorf("%v, with the advice %q", err, driver.Reason(err))
 	}
@@ -295,10 +226,10 @@ func TestThePermissionsOfTheDocumentationAreEnoughAndEachIsNeeded(t *testing.T) 
 	}
 	addr := secured(t, "authorization: { users: [ {user: root, password: secret}\n"+users.String()+"] }")
 	root := dial(t, addr, nats.UserInfo("root", "secret"))
-	_, err := root.CreateKeyValue(t.Context(), natslock.Bucket("locks", 1))
+	_, err := root.CreateKeyValue(t.Context(), Bucket("locks", 1))
 	ok(t, err)
-	as := func(i int) *natslock.Store {
-		return natslock.New(dial(t, addr, nats.UserInfo(fmt.Sprint("app", i), "secret")), "locks")
+	as := func(i int) *Store {
+		return New(dial(t, addr, nats.UserInfo(fmt.Sprint("app", i), "secret")), "locks")
 	}
 	locks, other := locker(t, as(len(publish))), locker(t, as(len(publish)))
 	x := acquire(t, locks, "name", core.WithDedup(time.Hour), core.WithTTL(ttl), core.WithRenewEvery(ttl/10))
@@ -308,20 +239,20 @@ func TestThePermissionsOfTheDocumentationAreEnoughAndEachIsNeeded(t *testing.T) 
 	ok(t, x.Complete(t.Context()))
 	ok(t, <-got)
 	for _, l := range []*core.Locker{locks, other} {
-		x := acquire(t, l, "read", core.WithShared(), core.WithRenewEvery(longTTL/100))
+		x := acquire(t, l, "read", core.WithShared(), core.WithRenewEvery(time.Minute/100))
 		renewed(t, x)
 		defer func() { ok(t, x.Release(t.Context())) }()
 	}
 	_, err = locks.TryAcquire(t.Context(), "name", core.WithDedup(time.Hour))
 	is(t, err, core.ErrDuplicate)
-	all := map[string]func(context.Context, *natslock.Store) error{
-		"$KV.locks.>": func(ctx context.Context, s *natslock.Store) error {
-			_, err := s.Acquire(ctx, claim("other", "token"))
+	all := map[string]func(context.Context, *Store) error{
+		"$KV.locks.>": func(ctx context.Context, s *Store) error {
+			_, err := s.Acquire(ctx, minute("other", "token"))
 			return err
 		},
-		"$JS.API.STREAM.INFO.KV_locks":    func(ctx context.Context, s *natslock.Store) error { return s.Release(ctx, claim("other", "token")) },
-		"$JS.API.STREAM.MSG.GET.KV_locks": func(ctx context.Context, s *natslock.Store) error { return s.Unmark(ctx, "other", "scope") },
-		"$JS.API.DIRECT.GET.KV_locks":     func(ctx context.Context, s *natslock.Store) error { return s.Release(ctx, claim("other", "token")) },
+		"$JS.API.STREAM.INFO.KV_locks":    func(ctx context.Context, s *Store) error { return s.Release(ctx, minute("other", "token")) },
+		"$JS.API.STREAM.MSG.GET.KV_locks": func(ctx context.Context, s *Store) error { return s.Unmark(ctx, "other", "scope") },
+		"$JS.API.DIRECT.GET.KV_locks":     func(ctx context.Context, s *Store) error { return s.Release(ctx, minute("other", "token")) },
 	}
 	for i, lacking := range publish {
 		call, ok := all[lacking]
@@ -342,11 +273,11 @@ func TestABucketOfAnotherDomainIsReached(t *testing.T) {
 	addr := secured(t, `jetstream: { domain: hub }`)
 	js, err := jetstream.NewWithDomain(dial(t, addr).Conn(), "hub")
 	ok(t, err)
-	_, err = js.CreateKeyValue(t.Context(), natslock.Bucket("locks", 1))
+	_, err = js.CreateKeyValue(t.Context(), Bucket("locks", 1))
 	ok(t, err)
-	store := natslock.New(js, "locks")
-	c := claim("name", "token")
-	grant(t, store, c)
+	store := New(js, "locks")
+	c := minute("name", "token")
+	granted(t, store, c)
 	ok(t, store.Renew(t.Context(), []driver.Claim{c})[0])
 	ok(t, store.Release(t.Context(), c))
 }
@@ -361,7 +292,7 @@ func TestAConnectionThatCannotBeHadSaysWhereAndWhatToDo(t *testing.T) {
 		t.Cleanup(conn.Close)
 		js, err := jetstream.New(conn)
 		ok(t, err)
-		_, err = natslock.New(js, "locks").Acquire(t.Context(), claim("name", "token"))
+		_, err = New(js, "locks").Acquire(t.Context(), minute("name", "token"))
 		if text := fmt.Sprint(err); !strings.Contains(text, addr) || strings.Contains(text, "hunter2") || !strings.Contains(driver.Reason(err), "user or credentials") {
 			t.Error(err)
 		}
