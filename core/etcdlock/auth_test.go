@@ -1,7 +1,8 @@
-package etcdlock_test
+package etcdlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,9 +14,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/etcdlock"
 )
 
 // secure turns passwords on, with a user who may do what docs/backends/etcd.md lists and no more.
@@ -39,12 +38,6 @@ func secure(t *testing.T, root *clientv3.Client) {
 	}
 }
 
-// authentications is how many the server has begun. Each takes it 50 to 100 ms of a core.
-func (w *world) authentications(t *testing.T) int {
-	t.Helper()
-	return w.counted(t, `grpc_server_started_total\{grpc_method="Authenticate".*\}`)
-}
-
 // counted is what the server says in its metrics.
 func (w *world) counted(t *testing.T, what string) int {
 	t.Helper()
@@ -62,56 +55,36 @@ func (w *world) counted(t *testing.T, what string) int {
 	return n
 }
 
-// All leases of a process are renewed, again and again, over one stream. A server could not authenticate so many streams within a TTL.
-func TestLeasesRenewedTogetherCostOneAuthentication(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+// secured returns a Store of a user with a password.
+func (w *world) secured(t *testing.T) *Store {
+	t.Helper()
 	secure(t, w.direct)
-	locks := locker(t, etcdlock.New(dial(t, w.server.Addr(), "app", "secret")))
-	leases := make([]*core.Lease, 150)
-	var acquiring sync.WaitGroup
-	for i := range leases {
-		acquiring.Go(func() {
-			leases[i] = acquire(t, locks, fmt.Sprint("name-", i), core.WithRenewEvery(500*time.Millisecond))
-		})
-	}
-	acquiring.Wait()
-	all := func() { // renewed from now on
-		t.Helper()
-		before := make([]time.Time, len(leases))
-		for i, x := range leases {
-			before[i] = x.ValidUntil()
-		}
-		for i, x := range leases {
-			eventually(t, "it is renewed", func() bool { return x.Err() != nil || x.ValidUntil().After(before[i]) })
-			ok(t, x.Err())
-		}
-	}
-	all() // the stream is open
-	before := w.authentications(t)
-	for range 3 {
-		all()
-	}
-	if n := w.authentications(t) - before; n > 0 {
-		t.Errorf("%d authentications for 3 renewals of %d leases", n, len(leases))
-	}
+	s := New(dial(t, w.server.Addr(), "app", "secret"))
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
 }
 
-func TestAWaiterCostsNoAuthenticationEachTimeItLooks(t *testing.T) {
+// Each authentication takes a server 50 to 100 ms of a core. So all leases of a process are renewed over one stream, and its waiters
+// watch over another.
+func TestRenewalsAndLooksCostNoAuthentications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	secure(t, w.direct)
-	store := etcdlock.New(dial(t, w.server.Addr(), "app", "secret"))
-	defer func() { ok(t, store.Close(t.Context())) }()
-	owner := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
-	_, err := store.Acquire(t.Context(), owner)
-	ok(t, err)
-	before := w.authentications(t)
+	s := w.secured(t)
+	authentications := func() int { return w.counted(t, `grpc_server_started_total\{grpc_method="Authenticate".*\}`) }
+	claims := make([]driver.Claim, 50)
+	for i := range claims {
+		claims[i] = driver.Claim{Name: fmt.Sprint("name-", i), Token: "owner", TTL: longTTL}
+		take(t, s, claims[i])
+	}
+	before := authentications()
+	for range 3 {
+		ok(t, errors.Join(s.Renew(t.Context(), claims)...))
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 9*driver.Recheck(longTTL)/2)
 	defer cancel()
-	waits(ctx, t, store, driver.Claim{Name: "name", Token: "waiter", TTL: longTTL})
-	if n := w.authentications(t) - before; n > 2 {
-		t.Errorf("%d authentications for a wait of 5 looks, not one for keep-alives and one for watches", n)
+	waits(ctx, t, s, driver.Claim{Name: "name-0", Token: "waiter", TTL: longTTL})
+	if n := authentications() - before; n > 2 {
+		t.Errorf("%d authentications for 3 renewals of %d leases and 5 looks of a waiter, not one for keep-alives and one for watches", n, len(claims))
 	}
 }
 
@@ -120,22 +93,21 @@ func TestAWaiterCostsNoAuthenticationEachTimeItLooks(t *testing.T) {
 func TestWatchesOutliveTheTokenOfTheirStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	secure(t, w.direct)
+	s := w.secured(t)
 	root := dial(t, w.server.Addr(), "root", "secret")
-	store := etcdlock.New(dial(t, w.server.Addr(), "app", "secret"))
-	defer func() { ok(t, store.Close(t.Context())) }()
-	c := driver.Claim{Name: "name", Token: "owner", TTL: longTTL}
-	_, err := store.Acquire(t.Context(), c)
-	ok(t, err)
+	take(t, s, driver.Claim{Name: "name", Token: "owner", TTL: longTTL})
 	for range 2 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
-		waiting.Go(func() { _, _ = store.Wait(ctx, driver.Claim{Name: c.Name, Token: "waiter", TTL: c.TTL}) })
+		waiting.Go(func() { _, _ = s.Wait(ctx, driver.Claim{Name: "name", Token: "waiter", TTL: longTTL}) })
 		eventually(t, "it watches, beside what keeps the stream", func() bool { return w.counted(t, "etcd_debugging_mvcc_watcher_total") == 2 })
 		cancel()
 		waiting.Wait()
-		etcdlock.Older(store, time.Hour)
-		_, err = root.AuthDisable(t.Context())
+		st := s.keepAlives.stream(s.client)
+		st.mu.Lock()
+		st.watches.began = st.watches.began.Add(-time.Hour)
+		st.mu.Unlock()
+		_, err := root.AuthDisable(t.Context())
 		ok(t, err)
 		_, err = w.direct.AuthEnable(t.Context())
 		ok(t, err)

@@ -1,4 +1,4 @@
-package etcdlock_test
+package etcdlock
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/etcdlock"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // service has a prefix for each room. It may want a user and a password.
 func service(user ...string) backendtest.Service {
 	open := func(t testing.TB, addr, room string) driver.Driver {
-		return etcdlock.New(dial(t, addr, user...), etcdlock.WithPrefix("holdfast/"+room+":"))
+		return New(dial(t, addr, user...), WithPrefix("holdfast/"+room+":"))
 	}
 	return backendtest.Service{
 		Start: func(t testing.TB) backendtest.Server { return servers.Etcd(t) },
@@ -106,6 +106,24 @@ func TestConformanceWithAPassword(t *testing.T) {
 	service("app", "secret").Run(t, server, "renew", "wait", "queue", "dedup", "shared")
 }
 
+// longTTL outlives what a test does meanwhile.
+const longTTL = 30 * time.Second
+
+// world is a server of its own, a client, and a Store that uses it.
+type world struct {
+	server *servers.Server
+	direct *clientv3.Client
+	store  *Store
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{server: servers.Etcd(t)}
+	w.direct = dial(t, w.server.Addr())
+	w.store = New(w.direct)
+	return w
+}
+
 // dial returns a client that ends with the test, of a user with a password if there is one.
 func dial(t testing.TB, addr string, user ...string) *clientv3.Client {
 	t.Helper()
@@ -113,7 +131,16 @@ func dial(t testing.TB, addr string, user ...string) *clientv3.Client {
 	if len(user) > 0 {
 		config.Username, config.Password = user[0], user[1]
 	}
-	return etcdlock.Dial(t, config)
+	return dialWith(t, config)
+}
+
+func dialWith(t testing.TB, c clientv3.Config) *clientv3.Client {
+	t.Helper()
+	c.Logger, c.DialTimeout = zap.NewNop(), time.Minute
+	client, err := clientv3.New(c)
+	ok(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // locker returns a Locker that ends with the test.

@@ -3,16 +3,14 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
 // twice is what the client does when the connection breaks before the reply.
@@ -27,27 +25,25 @@ func (l twice) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.Lease
 
 func TestAReleaseThatTheClientSendsTwiceIsNoLoss(t *testing.T) {
 	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
+	s := newWorld(t).store
 	s.client.Lease = twice{s.client.Lease}
-	locks, err := core.New(s)
-	noError(t, err)
-	noError(t, locks.Do(t.Context(), "name", func(context.Context) error { return nil }))
-	x, err := locks.TryAcquire(t.Context(), "name")
-	noError(t, err)
-	noError(t, x.Release(t.Context()))
+	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
+	take(t, s, c)
+	if err := s.Release(t.Context(), c); !driver.Explain(err).Open() {
+		t.Errorf("its outcome is known: %v", err)
+	}
 }
 
 func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
 	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
+	s := newWorld(t).store
 	owner := driver.Claim{Name: "name", Token: "owner", TTL: time.Minute}
-	_, err := s.Acquire(t.Context(), owner)
-	noError(t, err)
+	take(t, s, owner)
 	var waiters []driver.Claim
 	watches := func(i int, want string) {
 		t.Helper()
 		now, err := s.read(t.Context(), waiters[i])
-		noError(t, err)
+		ok(t, err)
 		if key, _, err := s.before(t.Context(), waiters[i], now); key != want || err != nil {
 			t.Errorf("number %d watches %q, not %q; %v", i, key, want, err)
 		}
@@ -55,7 +51,7 @@ func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
 	want := s.lockKey("name")
 	for i, token := range []string{"a", "b", "c"} {
 		waiters = append(waiters, driver.Claim{Name: "name", Token: token, TTL: time.Minute})
-		noError(t, queue(t, s, waiters[i]))
+		ok(t, queue(t, s, waiters[i]))
 		watches(i, want)
 		want = s.entryKey(waiters[i])
 	}
@@ -63,21 +59,20 @@ func TestAWaiterWatchesOnlyTheOneBeforeIt(t *testing.T) {
 		t.Errorf("release: %v", err)
 	}
 	watches(2, s.entryKey(waiters[0]))
-	noError(t, s.Release(t.Context(), owner))
+	ok(t, s.Release(t.Context(), owner))
 	watches(2, s.entryKey(waiters[0]))
 }
 
 // A lease can end between a look and its renewal.
 func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
 	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
+	s := newWorld(t).store
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
-	_, err := s.Acquire(t.Context(), c)
-	noError(t, err)
+	take(t, s, c)
 	now, err := s.read(t.Context(), c)
-	noError(t, err)
+	ok(t, err)
 	_, err = s.client.Revoke(t.Context(), clientv3.LeaseID(now.lock.Lease))
-	noError(t, err)
+	ok(t, err)
 	if err := s.extend(t.Context(), c, now); !errors.Is(err, driver.ErrNotOwner) {
 		t.Errorf("renewal: %v", err)
 	}
@@ -90,19 +85,14 @@ func TestALeaseThatEndsDuringItsRenewalIsLost(t *testing.T) {
 func queue(t *testing.T, s *Store, c driver.Claim) error {
 	t.Helper()
 	now, err := s.read(t.Context(), c)
-	noError(t, err)
+	ok(t, err)
 	w := wait{Store: s, c: c, told: make(chan struct{}, 1)}
 	_, err = w.queue(t.Context(), &now)
 	return err
 }
 
-func open(t *testing.T, addr string, opts ...Option) *Store {
-	t.Helper()
-	return New(Dial(t, clientv3.Config{Endpoints: []string{addr}}), opts...)
-}
-
-// Intercepted returns a client whose requests go through unary, and whose streams are what stream makes of them, unless that is nil.
-func Intercepted(t *testing.T, addr string, unary func(ctx context.Context, req any, invoke func(context.Context) error) error, stream grpc.StreamClientInterceptor) *clientv3.Client {
+// intercepted returns a client whose requests go through unary, and whose streams are what stream makes of them, unless that is nil.
+func intercepted(t *testing.T, addr string, unary func(ctx context.Context, req any, invoke func(context.Context) error) error, stream grpc.StreamClientInterceptor) *clientv3.Client {
 	t.Helper()
 	options := []grpc.DialOption{grpc.WithChainUnaryInterceptor(
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -112,32 +102,31 @@ func Intercepted(t *testing.T, addr string, unary func(ctx context.Context, req 
 	if stream != nil {
 		options = append(options, grpc.WithChainStreamInterceptor(stream))
 	}
-	return Dial(t, clientv3.Config{Endpoints: []string{addr}, DialOptions: options})
+	return dialWith(t, clientv3.Config{Endpoints: []string{addr}, DialOptions: options})
 }
 
-// Older has a Store take its stream of watches for so much older.
-func Older(s *Store, by time.Duration) {
-	st := s.keepAlives.stream(s.client)
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.watches.began = st.watches.began.Add(-by)
-}
-
-// Dial returns a client that ends with the test.
-func Dial(t testing.TB, c clientv3.Config) *clientv3.Client {
-	t.Helper()
-	c.Logger, c.DialTimeout = zap.NewNop(), time.Minute
-	client, err := clientv3.New(c)
-	if err != nil {
-		t.Fatal(err)
+// A proxy can send a transaction twice: what came first must not be put under another lease.
+func TestAClaimThatIsExecutedTwiceKeepsItsFirstLease(t *testing.T) {
+	t.Parallel()
+	s := newWorld(t).store
+	for limit, beside := range map[int]bool{driver.Readers: true, 2: false} {
+		c := driver.Claim{Name: fmt.Sprint("name", limit), Token: "token", TTL: time.Minute, Limit: limit}
+		if beside {
+			other := c
+			other.Token = "other"
+			take(t, s, other)
+		}
+		now, err := s.read(t.Context(), c)
+		ok(t, err)
+		take(t, s, c)
+		if answer, err := s.claim(t.Context(), c, now, clientv3.NoLease); err != nil || answer.Succeeded {
+			t.Errorf("limit %d: granted, or %v", limit, err)
+		}
 	}
-	t.Cleanup(func() { _ = client.Close() })
-	return client
 }
 
-func noError(t *testing.T, err error) {
+func take(t *testing.T, s *Store, c driver.Claim) {
 	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
+	_, err := s.Acquire(t.Context(), c)
+	ok(t, err)
 }

@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,28 +11,12 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
-
-// open says whether there is a stream.
-func (k *keepAlives) open() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.now == nil {
-		return false
-	}
-	select {
-	case <-k.now.ended:
-		return false
-	default:
-		return true
-	}
-}
 
 func aMinute(t *testing.T, s *Store) int64 {
 	t.Helper()
 	lease, err := s.lease(t.Context(), time.Minute)
-	noError(t, err)
+	ok(t, err)
 	return int64(lease)
 }
 
@@ -59,84 +42,52 @@ func TestAnAnswerToWhoHasLeftIsNobodyElses(t *testing.T) {
 	}
 }
 
-func TestManyProlongationsShareAStreamWhichCloseEnds(t *testing.T) {
-	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
-	lease := aMinute(t, s)
-	for range 2 { // it is opened again
-		st := s.keepAlives.stream(s.client)
-		var all sync.WaitGroup
-		for range 50 {
-			all.Go(func() { noError(t, s.prolong(t.Context(), lease)) })
-		}
-		all.Wait()
-		if s.keepAlives.stream(s.client) != st {
-			t.Error("another stream")
-		}
-		noError(t, s.Close(t.Context()))
-		if s.keepAlives.open() {
-			t.Error("a stream after Close")
-		}
-	}
-	if err := s.prolong(t.Context(), 4711); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		t.Errorf("a lease that there is not: %v", err)
-	}
-}
-
-func TestABrokenStreamIsOpenedAgainForWhoWaits(t *testing.T) {
+func TestASilentStreamIsLeftByWhoLeavesItAndAnotherIsOpenedForWhoWaits(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.New(t, servers.Etcd(t).Addr())
-	s := open(t, proxy.Addr())
+	s := New(dial(t, proxy.Addr()))
 	lease := aMinute(t, s)
-	noError(t, s.prolong(t.Context(), lease))
+	ok(t, s.prolong(t.Context(), lease))
+	st := s.keepAlives.stream(s.client)
 	proxy.BlackHole(true)
 	told := make(chan error, 1)
 	go func() { told <- s.prolong(t.Context(), lease) }()
-	backendtest.Eventually(t, "it is asked for", func() bool {
-		st := s.keepAlives.stream(s.client)
+	eventually(t, "it is asked for", func() bool {
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		return len(st.pending) == 1
 	})
-	proxy.Heal()
-	proxy.Reset()
-	noError(t, <-told)
-}
-
-func TestWhoLeavesASilentStreamLeavesNothingAndTheNextOneOpensAnother(t *testing.T) {
-	t.Parallel()
-	proxy := faultproxy.New(t, servers.Etcd(t).Addr())
-	s := open(t, proxy.Addr())
-	lease := aMinute(t, s)
-	noError(t, s.prolong(t.Context(), lease))
-	proxy.BlackHole(true)
-	for _, c := range []struct {
-		patience time.Duration
-		open     bool
-	}{{silent / 4, true}, {silent, false}} {
-		ctx, cancel := context.WithTimeout(t.Context(), c.patience)
-		began := time.Now()
+	for _, patience := range []time.Duration{silent / 4, silent} {
+		if st.ctx.Err() != nil {
+			t.Error("the stream was left before it was silent for long")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if err := s.prolong(ctx, lease); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		if late := time.Since(began) - c.patience; late > time.Second {
-			t.Errorf("it came back %s late", late)
-		}
 		cancel()
-		backendtest.Eventually(t, "streams", func() bool { return s.keepAlives.open() == c.open })
+	}
+	if st.ctx.Err() == nil {
+		t.Error("a silent stream is not left")
 	}
 	proxy.Heal()
 	proxy.Reset()
-	noError(t, s.prolong(t.Context(), lease))
+	ok(t, <-told)
 }
 
-func TestTheStreamEndsWithItsClient(t *testing.T) {
+func TestTheStreamEndsWithCloseOrItsClient(t *testing.T) {
 	t.Parallel()
-	s := open(t, servers.Etcd(t).Addr())
-	noError(t, s.prolong(t.Context(), aMinute(t, s)))
-	noError(t, s.client.Close())
-	backendtest.Eventually(t, "no stream is left", func() bool { return !s.keepAlives.open() })
-	if err := s.prolong(t.Context(), 7); err == nil {
+	s := newWorld(t).store
+	lease := aMinute(t, s)
+	for _, end := range []func() error{func() error { return s.Close(t.Context()) }, s.client.Close} {
+		ok(t, s.prolong(t.Context(), lease)) // over another one than before
+		st := s.keepAlives.stream(s.client)
+		ok(t, end())
+		if st.ctx.Err() == nil {
+			t.Error("a stream is left")
+		}
+	}
+	if err := s.prolong(t.Context(), lease); err == nil {
 		t.Error("prolonged without a connection")
 	}
 }

@@ -1,11 +1,10 @@
-package etcdlock_test
+package etcdlock
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/etcdlock"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
@@ -35,7 +34,7 @@ func TestAnErrorSaysWhatToDo(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			backendtest.Tells(t, locker(t, etcdlock.New(dial(t, address(t)))), want)
+			backendtest.Tells(t, locker(t, New(dial(t, address(t)))), want)
 		})
 	}
 }

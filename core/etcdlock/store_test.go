@@ -1,7 +1,7 @@
-package etcdlock_test
+package etcdlock
 
 import (
-	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/etcdlock"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
@@ -19,12 +18,11 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 	t.Parallel()
 	client := dial(t, "127.0.0.1:1")
 	backendtest.RefusedByNew(t, map[string]driver.Driver{
-		"nil client":   etcdlock.New(nil),
-		"WithPrefix":   etcdlock.New(client, etcdlock.WithPrefix("a\x00")),
-		"WithPrefix ":  etcdlock.New(client, etcdlock.WithPrefix("a\n")),
-		"WithPrefix  ": etcdlock.New(client, etcdlock.WithPrefix("\u0085")),
+		"nil client":   New(nil),
+		"WithPrefix":   New(client, WithPrefix("a\x00")),
+		"WithPrefix  ": New(client, WithPrefix("\u0085")),
 	})
-	locks, err := core.New(etcdlock.New(client, etcdlock.WithPrefix("")))
+	locks, err := core.New(New(client, WithPrefix("")))
 	ok(t, err)
 	_, err = locks.With(core.WithTTL(time.Second))
 	is(t, err, core.ErrInvalid) // shorter than etcd's leases
@@ -33,73 +31,67 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 func TestNoTokenIsAtTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	store := etcdlock.New(w.direct)
-	owner := driver.Claim{Name: "name", Token: "secret-1", Label: "web 1", TTL: longTTL}
-	waiter := driver.Claim{Name: "name", Token: "secret-2", TTL: longTTL}
-	_, err := store.Acquire(t.Context(), owner)
+	g, err := w.store.Acquire(t.Context(), driver.Claim{Name: "name", Token: "secret-1", Label: "web 1", TTL: 29001 * time.Millisecond})
 	ok(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	waits(ctx, t, store, waiter)
+	ok(t, queue(t, w.store, driver.Claim{Name: "name", Token: "secret-2", TTL: longTTL}))
 	answer, err := w.direct.Get(t.Context(), "holdfast/", clientv3.WithPrefix())
 	ok(t, err)
-	form := regexp.MustCompile(`^holdfast/name(=v1 [0-9a-f]{32} 30000 web 1|\x00queue/[0-9a-f]{32}=)$`)
+	form := regexp.MustCompile(`^holdfast/name(=v1 [0-9a-f]{32} 29001 web 1|\x00queue/[0-9a-f]{32}=)$`)
 	for _, kv := range answer.Kvs {
 		if pair := string(kv.Key) + "=" + string(kv.Value); !form.MatchString(pair) || strings.Contains(pair, "secret") {
 			t.Errorf("%q", pair)
 		}
 	}
-	if len(answer.Kvs) != 2 {
-		t.Errorf("%d keys", len(answer.Kvs))
+	if len(answer.Kvs) != 2 || uint64(answer.Kvs[0].CreateRevision) != g.Fence {
+		t.Errorf("%d keys, and fence %d is not the revision of the grant", len(answer.Kvs), g.Fence)
+	}
+	lease, err := w.direct.TimeToLive(t.Context(), clientv3.LeaseID(answer.Kvs[0].Lease))
+	if err != nil || lease.GrantedTTL != 30 {
+		t.Errorf("%+v, %v, not in whole seconds, rounded up", lease, err)
 	}
 }
 
 func TestARefusedAcquireWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.other, "name")
-	revision := func() int64 {
-		answer, err := w.direct.Get(t.Context(), "x")
+	take(t, w.store, driver.Claim{Name: "name", Token: "owner", TTL: longTTL})
+	stands := func() string {
+		answer, err := w.direct.Leases(t.Context())
 		ok(t, err)
-		return answer.Header.Revision
+		return fmt.Sprintf("revision %d, leases %v", answer.Revision, answer.Leases)
 	}
-	before := revision()
-	eventually(t, "its lease is the only one", func() bool { return w.leases(t) == 1 })
+	before := stands()
 	for range 5 {
-		_, err := w.locks.TryAcquire(t.Context(), "name")
-		is(t, err, core.ErrHeld)
-		if n := w.leases(t); n != 1 {
-			t.Errorf("%d leases", n)
-		}
+		_, err := w.store.Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", TTL: longTTL})
+		backendtest.IsHeld(t, err)
 	}
-	if after := revision(); after != before {
-		t.Errorf("revision %d, and %d before", after, before)
+	if after := stands(); after != before {
+		t.Errorf("%s, and before %s", after, before)
 	}
-	ok(t, x.Release(t.Context()))
 }
 
-func TestTheFenceIsTheRevisionOfTheGrant(t *testing.T) {
+func TestAWaiterNoticesThatItsEntryIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	x := acquire(t, w.locks, "name")
-	answer, err := w.direct.Get(t.Context(), "holdfast/name")
+	entry := func() (lease clientv3.LeaseID) {
+		eventually(t, "there is an entry", func() bool {
+			answer, err := w.direct.Get(t.Context(), "holdfast/name\x00queue/", clientv3.WithPrefix())
+			ok(t, err)
+			for _, kv := range answer.Kvs {
+				lease = clientv3.LeaseID(kv.Lease)
+			}
+			return len(answer.Kvs) > 0
+		})
+		return lease
+	}
+	x := acquire(t, locker(t, w.store), "name")
+	got := backendtest.Next(t, locker(t, New(w.direct)), "name")
+	first := entry()
+	_, err := w.direct.Revoke(t.Context(), first)
 	ok(t, err)
-	if uint64(answer.Kvs[0].CreateRevision) != x.Fence() {
-		t.Errorf("fence %d, created at %d", x.Fence(), answer.Kvs[0].CreateRevision)
+	if entry() == first {
+		t.Error("the same entry")
 	}
 	ok(t, x.Release(t.Context()))
-}
-
-func TestALeaseIsNoShorterThanItsTTL(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	for asked, granted := range map[time.Duration]int64{2 * time.Second: 2, 2001 * time.Millisecond: 3, time.Hour: 3600} {
-		x := acquire(t, w.locks, "name", core.WithTTL(asked))
-		lease, err := w.direct.TimeToLive(t.Context(), w.leaseOf(t, "holdfast/name"))
-		ok(t, err)
-		if lease.GrantedTTL != granted {
-			t.Errorf("%d s for %s", lease.GrantedTTL, asked)
-		}
-		ok(t, x.Release(t.Context()))
-	}
+	ok(t, <-got)
 }
