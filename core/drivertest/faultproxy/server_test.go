@@ -105,6 +105,19 @@ func (s *lineServer) wantNothingBut(t *testing.T, lines ...string) {
 	s.wantNothing(t)
 }
 
+// wantEnd wants a connection of the server to end, and in this way.
+func (s *lineServer) wantEnd(t *testing.T, want error) {
+	t.Helper()
+	select {
+	case err := <-s.ends:
+		if !errors.Is(err, want) {
+			t.Errorf("the server saw %v; want %v", err, want)
+		}
+	case <-time.After(soon):
+		t.Error("the server's connection stays open")
+	}
+}
+
 // client is one connection through the proxy.
 type client struct {
 	t *testing.T
