@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -144,7 +145,7 @@ func (m *mutant) owns(c driver.Claim) bool {
 // service opens a service whose processes all have the fault.
 func (m mutant) service(testing.TB) Config {
 	m.store, m.memory = memlock.New(), &memory{first: map[string]driver.Claim{}, times: map[string]int{}, last: map[string]driver.Grant{}}
-	m.mail = &mail{believes: m.believes}
+	m.mail = &mail{believes: m.believes, waiting: make(map[*claim]context.CancelCauseFunc)}
 	return m.config()
 }
 
@@ -234,59 +235,44 @@ type mail struct {
 
 	mu      sync.Mutex // protects the fields below
 	all     []Message
-	waiting map[chan string]string // to the token that waits
+	waiting map[*claim]context.CancelCauseFunc // what makes one believe that it was told
 }
+
+var errFooled = errors.New("a message is believed")
 
 func (m *mail) open(string) (heard func() []Message, send func(Message)) {
-	return func() []Message {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return append([]Message(nil), m.all...)
-		}, func(msg Message) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			for ch, token := range m.waiting {
-				if m.believes != nil && m.believes(msg.Text, token) {
-					select {
-					case ch <- msg.Text:
-					default:
-					}
-				}
+	heard = func() []Message {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return append([]Message(nil), m.all...)
+	}
+	send = func(msg Message) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for c, fool := range m.waiting {
+			if m.believes != nil && m.believes(msg.Text, c.Token) {
+				fool(errFooled)
 			}
 		}
+	}
+	return heard, send
 }
 
-func (m *mail) wait(ctx context.Context, c driver.Claim, wait func(context.Context, driver.Claim) (driver.Grant, error)) (driver.Grant, error) {
-	ch := make(chan string, 1)
+func (m *mail) wait(ctx context.Context, c claim, wait func(context.Context, claim) (grant, error)) (grant, error) {
+	ctx, fool := context.WithCancelCause(ctx)
+	defer fool(nil)
 	m.mu.Lock()
-	if m.waiting == nil {
-		m.waiting = map[chan string]string{}
-	}
-	m.waiting[ch] = c.Token
+	m.waiting[&c] = fool
 	m.mu.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	fooled := make(chan bool, 1)
-	over := make(chan struct{})
-	go func() {
-		defer cancel()
-		select {
-		case <-ch:
-			fooled <- true
-		case <-over:
-			fooled <- false
-		}
-	}()
 	g, err := wait(ctx, c)
-	close(over)
 	m.mu.Lock()
-	delete(m.waiting, ch)
+	defer m.mu.Unlock()
+	delete(m.waiting, &c)
 	if err == nil {
 		m.all = append(m.all, Message{"channel", c.Token + " 1 nonce 17"})
 	}
-	m.mu.Unlock()
-	if <-fooled {
-		return driver.Grant{Fence: 1}, nil
+	if errors.Is(context.Cause(ctx), errFooled) {
+		return grant{Fence: 1}, nil
 	}
 	return g, err
 }
