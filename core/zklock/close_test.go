@@ -1,4 +1,4 @@
-package zklock_test
+package zklock
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
 // Where the server is far away, callers leave while their requests are under way. What comes of them is gone when Close returns,
@@ -16,9 +15,7 @@ import (
 func TestCloseWaitsForWhatCallersHaveLeftBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
-	conn, session := connect(t, w.proxy.Addr(), longSession)
-	s := zklock.New(conn, session)
-	c := driver.Claim{Name: "left", Token: "token", TTL: ttl}
+	s, c := w.store, claim("left", "token")
 	within := func(d time.Duration, do func(ctx context.Context) error) {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
@@ -26,8 +23,7 @@ func TestCloseWaitsForWhatCallersHaveLeftBehind(t *testing.T) {
 			t.Errorf("answered within %s: %+v", d, m)
 		}
 	}
-	_, err := s.Acquire(t.Context(), c)
-	ok(t, err)
+	take(t, s, c)
 	w.proxy.SetDelay(100*time.Millisecond, 100*time.Millisecond)
 	within(10*time.Millisecond, func(ctx context.Context) error { return s.Release(ctx, c) })
 	ok(t, s.Close(t.Context()))
@@ -36,7 +32,7 @@ func TestCloseWaitsForWhatCallersHaveLeftBehind(t *testing.T) {
 	}
 	w.proxy.BlackHole(true)
 	within(10*time.Millisecond, func(ctx context.Context) error { _, err := s.Acquire(ctx, c); return err })
-	err = s.Close(t.Context())
+	err := s.Close(t.Context())
 	w.proxy.Reset() // else the client goes on for long
 	if err == nil {
 		t.Error("it is closed while a request is under way")

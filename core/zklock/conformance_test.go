@@ -1,4 +1,4 @@
-package zklock_test
+package zklock
 
 import (
 	"slices"
@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
 // What the tests of all backends ask in the same way.
@@ -37,7 +36,7 @@ var service = backendtest.Service{
 	Start: func(t testing.TB) backendtest.Server { return servers.ZooKeeper(t) },
 	Open: func(t testing.TB, addr, room string) driver.Driver {
 		conn, session := connect(t, addr, longSession)
-		return zklock.New(conn, session, zklock.WithRoot("/suite/"+room))
+		return New(conn, session, WithRoot("/suite/"+room))
 	},
 	Config: func(t testing.TB, addr, room string) drivertest.Config {
 		other, _ := connect(t, addr, longSession)
@@ -88,9 +87,9 @@ func TestConformanceOverUnevenConnections(t *testing.T) {
 
 // connect returns a client that ends with the test, and its session. There may be several addresses, with commas
 // between them.
-func connect(t testing.TB, addr string, timeout time.Duration) (*zk.Conn, *zklock.Session) {
+func connect(t testing.TB, addr string, timeout time.Duration) (*zk.Conn, *Session) {
 	t.Helper()
-	session := new(zklock.Session)
+	session := new(Session)
 	conn, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithDialer(session.Dial), zk.WithLogInfo(false), zk.WithLogger(quiet{}))
 	ok(t, err)
 	t.Cleanup(func() {
@@ -99,6 +98,23 @@ func connect(t testing.TB, addr string, timeout time.Duration) (*zk.Conn, *zkloc
 	})
 	eventually(t, "there is a session", func() bool { return conn.State() == zk.StateHasSession })
 	return conn, session
+}
+
+// open returns a Store on a server of its own.
+func open(t *testing.T) *Store {
+	t.Helper()
+	return New(connect(t, servers.ZooKeeper(t).Addr(), 10*time.Second))
+}
+
+func take(t *testing.T, s *Store, c driver.Claim) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), c)
+	ok(t, err)
+	return g
+}
+
+func claim(name, token string) driver.Claim {
+	return driver.Claim{Name: name, Token: token, TTL: 4 * time.Second}
 }
 
 type quiet struct{}

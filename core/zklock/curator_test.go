@@ -2,19 +2,18 @@ package zklock
 
 import (
 	"errors"
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // Faults that Curator's recipes have had, or have. What else there was of that kind:
 //
 //   - An acquire that is interrupted leaves its znode (CURATOR-79, 315, 335, 462):
-//     TestACreationThatNobodyWaitsForIsUndone.
+//     EachOperationSurvivesAConnectionCutAtEachStep, WhoComesBetweenTheRequestsOfACallIsRespected.
 //   - A release during a loss of the connection leaves the znode, and the process can never acquire again (CURATOR-678):
 //     TestADeletionThatFailsIsTriedAgainUntilItIsDone.
 //   - A holder whose session has ended believes that it has the lock (CURATOR-206):
@@ -26,27 +25,22 @@ func TestAZnodeOfAnEarlierSessionIsNoGrant(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	call := &call{Store: s, ctx: t.Context()}
-	backendtest.OK(t, call.begin())
-	earlier, _, err := zk.Connect([]string{s.conn.Server()}, 10*time.Second, zk.WithLogInfo(false))
-	backendtest.OK(t, err)
-	defer earlier.Close()
-	for what, c := range map[string]driver.Claim{
-		"exclusive": {Token: "a"}, "shared": {Token: "b", Limit: driver.Readers}, "limited": {Token: "c", Limit: 2},
-	} {
-		c.Name, c.TTL = what, 5*time.Second
-		backendtest.OK(t, call.makeDir(c.Name))
+	ok(t, call.begin())
+	earlier, _ := connect(t, s.conn.Server(), longSession)
+	for what, limit := range map[string]int{"exclusive": 0, "shared": driver.Readers, "limited": 2} {
+		c := claim(what, "token")
+		c.Limit = limit
+		ok(t, call.makeDir(c.Name))
 		path, err := earlier.Create(s.dir(c.Name)+"/"+entry(c)+"-", []byte(record(c)), zk.FlagEphemeralSequential, s.acl)
-		backendtest.OK(t, err)
+		ok(t, err)
 		n, err := call.take(c.Name, digest(c.Token), true) // its creation was not answered
-		backendtest.OK(t, err)
+		ok(t, err)
 		call.leave(n)
 		if g, err := s.Acquire(t.Context(), c); err == nil {
 			t.Errorf("%s: granted %+v", what, g)
 		}
-		backendtest.OK(t, earlier.Delete(path, -1)) // as with its session
-		_, err = s.Acquire(t.Context(), c)
-		backendtest.OK(t, err)
-		backendtest.OK(t, s.Release(t.Context(), c))
+		ok(t, earlier.Delete(path, -1)) // as with its session
+		take(t, s, c)
 	}
 }
 
@@ -54,31 +48,27 @@ func TestAZnodeOfAnEarlierSessionIsNoGrant(t *testing.T) {
 func TestWhatGoesBetweenALookAndItsWatchIsNotMissed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	holder := driver.Claim{Name: "name", Token: "holder", TTL: 5 * time.Second, Limit: 1}
-	waiter := driver.Claim{Name: "name", Token: "waiter", TTL: 5 * time.Second}
 	call := &call{Store: s, ctx: t.Context()}
-	for _, limit := range []int{1, 2} {
-		holders := []driver.Claim{holder, holder}[:limit]
-		for i := range holders {
-			holders[i].Limit, holders[i].Token = limit, string(rune('a'+i))
-			_, err := s.Acquire(t.Context(), holders[i])
-			backendtest.OK(t, err)
+	for limit := range 3 { // for itself, and one of so many
+		name := fmt.Sprint("name", limit)
+		of := func(token string) driver.Claim {
+			c := claim(name, token)
+			c.Limit = limit
+			return c
 		}
-		waiter.Limit = limit
-		n, err := call.take(waiter.Name, digest(waiter.Token), false)
-		backendtest.OK(t, err)
-		backendtest.OK(t, call.create(n, waiter, true))
+		for i := range max(1, limit) {
+			take(t, s, of(fmt.Sprint("holder ", i)))
+		}
+		waiter := of("waiter")
+		n, err := call.take(name, digest(waiter.Token), false)
+		ok(t, err)
+		ok(t, call.create(n, waiter, true))
 		queue, err := call.lookUp(n)
-		backendtest.OK(t, err)
-		backendtest.OK(t, s.Release(t.Context(), holders[0]))
-		if _, err := call.watchFor("name", queue, len(queue)-1); !errors.Is(err, zk.ErrNoNode) {
+		ok(t, err)
+		ok(t, s.Release(t.Context(), of("holder 0")))
+		if _, err := call.watchFor(name, queue, len(queue)-1); !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("limit %d: %v", limit, err)
 		}
-		_, err = call.remove(n)
-		backendtest.OK(t, err)
 		call.leave(n)
-		for _, c := range holders[1:] {
-			backendtest.OK(t, s.Release(t.Context(), c))
-		}
 	}
 }

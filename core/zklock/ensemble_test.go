@@ -1,4 +1,4 @@
-package zklock_test
+package zklock
 
 import (
 	"errors"
@@ -10,14 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
 // through returns a Locker that is a client of any of the servers.
 func through(t *testing.T, timeout time.Duration, members ...*servers.Server) *core.Locker {
 	t.Helper()
 	conn, session := connect(t, strings.Join(backendtest.Addrs(members), ","), timeout)
-	return locker(t, zklock.New(conn, session))
+	return locker(t, New(conn, session))
 }
 
 // leader is the index of the server that leads.

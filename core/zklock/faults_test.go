@@ -1,7 +1,6 @@
-package zklock_test
+package zklock
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -17,14 +16,14 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
-// world is a server of its own, a Locker behind a proxy, and another with a good connection.
+// world is a server of its own, a Store and a Locker behind a proxy, and another with a good connection.
 type world struct {
 	server *servers.Server
 	proxy  *faultproxy.Proxy
 	conn   *zk.Conn // behind the proxy
+	store  *Store   // over that
 	direct *zk.Conn
 	locks  *core.Locker
 	other  *core.Locker
@@ -34,13 +33,13 @@ func newWorld(t *testing.T, session time.Duration) *world {
 	t.Helper()
 	w := &world{server: servers.ZooKeeper(t)}
 	w.proxy = faultproxy.New(t, w.server.Addr())
-	var s *zklock.Session
+	var s *Session
 	w.conn, s = connect(t, w.proxy.Addr(), session)
-	w.locks = locker(t, zklock.New(w.conn, s))
+	w.store = New(w.conn, s)
+	w.locks = locker(t, w.store)
 	w.direct, s = connect(t, w.server.Addr(), longSession)
-	w.other = locker(t, zklock.New(w.direct, s))
-	x := acquire(t, w.locks, "name") // the server is warm, and the parents are there
-	ok(t, x.Release(t.Context()))
+	w.other = locker(t, New(w.direct, s))
+	ok(t, acquire(t, w.locks, "name").Release(t.Context())) // the server is warm, and the parents are there
 	return w
 }
 
@@ -50,26 +49,12 @@ const (
 	longTTL     = 16 * time.Second
 )
 
-// creation is a label. Only a request that creates a znode contains it. How many requests come before is not
-// certain: the server deletes an empty queue sooner or later.
-const creation = "in the data of the znode"
-
 // cut has the client's connection broken, and no other made until the proxy is healed.
 func (w *world) cut(t *testing.T) {
 	t.Helper()
 	w.proxy.Refuse(true)
 	w.proxy.Reset()
 	eventually(t, "the client notices", func() bool { return w.conn.State() != zk.StateHasSession })
-}
-
-// entries are the znodes in the queue for name.
-func (w *world) entries(t *testing.T, name string) []string {
-	t.Helper()
-	entries, _, err := w.direct.Children("/holdfast/" + name)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		t.Fatal(err)
-	}
-	return entries
 }
 
 func TestInACutLongerThanTheSessionTheContextEndsBeforeAnotherGetsIn(t *testing.T) {
@@ -100,17 +85,17 @@ func (b breaksDeletions) Write(request []byte) (int, error) {
 func TestADeletionThatFailsIsTriedAgainUntilItIsDone(t *testing.T) {
 	t.Parallel()
 	left := new(atomic.Int32)
-	session := &zklock.Session{Dialer: func(network, addr string, timeout time.Duration) (net.Conn, error) {
+	session := &Session{Dialer: func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		conn, err := net.DialTimeout(network, addr, timeout)
 		return breaksDeletions{conn, left}, err
 	}}
 	conn, _, err := zk.Connect([]string{servers.ZooKeeper(t).Addr()}, time.Hour, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
 	ok(t, err)
 	t.Cleanup(conn.Close)
-	store := zklock.New(conn, session)
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
-	_, err = store.Acquire(t.Context(), c)
-	ok(t, err)
+	store := New(conn, session)
+	c := claim("name", "token")
+	c.TTL = time.Minute
+	take(t, store, c)
 	left.Store(3)
 	if err := store.Release(t.Context(), c); driver.Explain(err).Kind != driver.Unknown {
 		t.Errorf("a release that was not sent: %v", err)
@@ -121,27 +106,5 @@ func TestADeletionThatFailsIsTriedAgainUntilItIsDone(t *testing.T) {
 	})
 	if n := left.Load(); n >= 0 {
 		t.Errorf("%d deletions have not failed", n+1)
-	}
-}
-
-func TestACreationThatNobodyWaitsForIsUndone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, longSession)
-	for _, opt := range []core.Option{core.WithLimit(1), core.WithLimit(2), core.WithShared()} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		w.proxy.DropReplyTo(creation)
-		_, err := w.locks.TryAcquire(ctx, "name", opt, core.WithLabel(creation))
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("acquire: %v", err)
-		}
-		asked := time.Now()
-		eventually(t, "the znode is there", func() bool { return len(w.entries(t, "name")) == 1 })
-		w.proxy.Reset()
-		eventually(t, "the znode is gone", func() bool { return len(w.entries(t, "name")) == 0 })
-		if time.Since(asked) > longTTL {
-			t.Error("it went with its TTL only")
-		}
-		eventually(t, "the client is back", func() bool { return w.conn.State() == zk.StateHasSession })
 	}
 }

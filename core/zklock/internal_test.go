@@ -2,27 +2,16 @@ package zklock
 
 import (
 	"errors"
+	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
-
-func open(t *testing.T) *Store {
-	t.Helper()
-	session := new(Session)
-	conn, _, err := zk.Connect([]string{servers.ZooKeeper(t).Addr()}, 10*time.Second,
-		zk.WithDialer(session.Dial), zk.WithLogInfo(false))
-	backendtest.OK(t, err)
-	t.Cleanup(conn.Close)
-	return New(conn, session)
-}
 
 // The client keeps every watch that it was asked for until that fires, which may take as long
 // as a lease lasts.
@@ -32,13 +21,13 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	conn := s.conn
 	create := func() string {
 		path, err := conn.Create("/x-", nil, zk.FlagEphemeralSequential, s.acl)
-		backendtest.OK(t, err)
+		ok(t, err)
 		return path
 	}
 	call := &call{Store: s, ctx: t.Context()}
 	watch := func(path string) <-chan zk.Event {
 		fires, err := call.watch(path, func() (fires <-chan zk.Event, err error) { _, _, fires, err = conn.GetW(path); return fires, err })
-		backendtest.OK(t, err)
+		ok(t, err)
 		return fires
 	}
 	first, second := create(), create()
@@ -46,7 +35,7 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	if watch(first) != fires {
 		t.Error("a second watch")
 	}
-	backendtest.OK(t, conn.Delete(first, -1))
+	ok(t, conn.Delete(first, -1))
 	for range 2 { // whoever waits
 		<-fires
 	}
@@ -60,24 +49,22 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 func TestWhoFindsAHandoffGoneLooksWhoHasTakenItOver(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	c := driver.Claim{Name: "name", Token: "giver", TTL: 5 * time.Second}
-	if _, err := s.Acquire(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	c := claim("name", "giver")
+	take(t, s, c)
 	c.Handoff, c.Keep = "handoff", time.Minute
-	backendtest.OK(t, s.Release(t.Context(), c))
+	ok(t, s.Release(t.Context(), c))
 	call := &call{Store: s, ctx: t.Context()}
 	queue, err := call.queue("name")
 	if err != nil || len(queue) != 1 || !isLeft(queue[0]) {
 		t.Fatalf("%q, %v", queue, err)
 	}
-	other := driver.Claim{Name: "name", Token: "other", TTL: 5 * time.Second}
+	other := claim("name", "other")
 	if held, err := call.held(other, queue); held == nil || err != nil {
 		t.Errorf("before that: %+v, %v", held, err)
 	}
-	if _, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "taker", Handoff: "handoff", TTL: 5 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
+	taker := claim("name", "taker")
+	taker.Handoff = c.Handoff
+	take(t, s, taker)
 	if held, err := call.held(other, queue); held != nil || err != nil {
 		t.Errorf("by what was there before: %+v, %v", held, err)
 	}
@@ -91,40 +78,30 @@ func TestWhoFindsAHandoffGoneLooksWhoHasTakenItOver(t *testing.T) {
 func TestAFenceIsLaterThanThatOfWhoCameBetween(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for _, c := range []driver.Claim{{Name: "name", Token: "token", TTL: 5 * time.Second}, {Name: "another", Token: "token", TTL: 5 * time.Second, Limit: driver.Readers}} {
+	for _, limit := range []int{0, driver.Readers} {
+		c := claim(fmt.Sprint("name", limit), "token")
+		c.Limit = limit
 		call := &call{Store: s, ctx: t.Context()}
-		backendtest.OK(t, call.makeDir(c.Name))
+		ok(t, call.makeDir(c.Name))
 		before, err := s.conn.Create(s.dir(c.Name)+"/"+exclusive+digest("other")+"-", nil, zk.FlagEphemeralSequential, s.acl)
-		backendtest.OK(t, err)
+		ok(t, err)
 		n, err := call.take(c.Name, digest(c.Token), false)
-		backendtest.OK(t, err)
-		backendtest.OK(t, call.create(n, c, false))
+		ok(t, err)
+		ok(t, call.create(n, c, false))
 		other, err := s.conn.Set(before, []byte(record(driver.Claim{Token: "other"})), -1)
-		backendtest.OK(t, err)
-		backendtest.OK(t, s.conn.Delete(before, -1))
+		ok(t, err)
+		ok(t, s.conn.Delete(before, -1))
 		_, err = call.lookUp(n)
-		backendtest.OK(t, err)
+		ok(t, err)
 		if g, err := call.grant(n, c, true); err != nil || g.Fence <= uint64(other.Mzxid) {
 			t.Errorf("fence %d after %d, %v", g.Fence, other.Mzxid, err)
 		}
 		call.leave(n)
-		backendtest.OK(t, s.Release(t.Context(), c))
+		ok(t, s.Release(t.Context(), c))
 	}
 }
 
-func TestWhatIsBeingDeletedIsNotRenewed(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	c := driver.Claim{Name: "name", Token: "token", TTL: 5 * time.Second}
-	if _, err := s.Acquire(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	s.set(func() { s.nodes[key{c.Name, digest(c.Token)}].ending = true })
-	if err := s.Renew(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
-		t.Errorf("renewal: %v", err)
-	}
-}
-
+// Those that have no number come first, whatever the end of a digest looks like.
 func TestZnodesAreInTheOrderOfTheirCreation(t *testing.T) {
 	t.Parallel()
 	for _, want := range [][]string{
@@ -132,8 +109,9 @@ func TestZnodesAreInTheOrderOfTheirCreation(t *testing.T) {
 		{"_c_aa-lock-0000000001", "write-aa-0000000002"},
 		{"write-ff-2147483646", "write-ee-2147483647", "write-aa--2147483648", "write-00--2147483647"},
 		{"write-aa--000000002", "write-aa--000000001", "write-aa-0000000000", "write-aa-0000000001"},
-		{"a", "b", "write-aa-0000000000"},
-		{"leases", "write-aa-0000000000"},
+		{"a", "b", "leases", "write-aa-0000000000"},
+		{left + "00000000001234567890-", "write-aa--000000001", "write-aa-0000000000"},
+		{taken + "00000000001234567890-", "write-aa--000000001", "write-aa-0000000000"},
 	} {
 		got := slices.Clone(want)
 		slices.Reverse(got)
@@ -161,63 +139,44 @@ func TestAWriterWaitsForTheOneBeforeItAndAReaderForTheLastThatIsNone(t *testing.
 	}
 }
 
-// Those that have no number come first, whatever the end of a digest looks like.
-func TestWhatIsLeftForAHandoffIsBeforeEverybodyInTheQueue(t *testing.T) {
-	t.Parallel()
-	for _, prefix := range []string{left, taken} {
-		queue := []string{"write-aa-0000000000", "write-aa--000000001", prefix + "00000000001234567890-"}
-		slices.SortFunc(queue, before)
-		if !strings.HasPrefix(queue[0], prefix) {
-			t.Errorf("%q", queue)
-		}
-	}
-}
-
 func TestNothingIsTriedForEverOnAConnectionThatWasClosed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Second}
-	if _, err := s.Acquire(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	c := claim("name", "token")
+	c.TTL = time.Second
+	take(t, s, c)
 	s.conn.Close()
-	for range 600 {
+	eventually(t, "the node is no longer to be deleted", func() bool {
 		s.mu.Lock()
-		left := len(s.nodes)
-		s.mu.Unlock()
-		if left == 0 {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Error("the node is still to be deleted")
+		defer s.mu.Unlock()
+		return len(s.nodes) == 0
+	})
 }
 
 // A new leader can know a session that its client has given up, and gives it its whole time again.
-func TestAZnodeOfAnEarlierSessionIsNotRenewed(t *testing.T) {
+func TestAZnodeOfAnEarlierSessionOrOneThatIsBeingDeletedIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	c := driver.Claim{Name: "name", Token: "token", TTL: 4 * time.Second}
-	if _, err := s.Acquire(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	verified := c
-	verified.TTL = 0
-	for _, c := range []driver.Claim{verified, c} {
-		backendtest.OK(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-	}
-	s.mu.Lock()
-	for _, n := range s.nodes {
-		n.session-- // as if the client had another one now
-	}
-	s.mu.Unlock()
-	for _, c := range []driver.Claim{verified, c} {
-		if err := s.Renew(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
-			t.Errorf("TTL %v: %v", c.TTL, err)
+	for what, change := range map[string]func(n *node){
+		"as if the client had another session now": func(n *node) { n.session-- },
+		"being deleted": func(n *node) { n.retry() },
+	} {
+		c := claim(what, "token")
+		take(t, s, c)
+		verified := c
+		verified.TTL = 0
+		for _, c := range []driver.Claim{verified, c} {
+			ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
 		}
+		s.set(func() { change(s.nodes[key{c.Name, digest(c.Token)}]) })
+		for _, c := range []driver.Claim{verified, c} {
+			if err := s.Renew(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrNotOwner) {
+				t.Errorf("%s, TTL %v: %v", what, c.TTL, err)
+			}
+		}
+		backendtest.Within(t, c.TTL/2, "it is deleted, long before its time is over", func() bool {
+			_, err := s.Acquire(t.Context(), claim(what, "next"))
+			return err == nil
+		})
 	}
-	backendtest.Within(t, c.TTL/2, "it is deleted, long before its time is over", func() bool {
-		_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: c.TTL})
-		return err == nil
-	})
 }

@@ -1,4 +1,4 @@
-package zklock_test
+package zklock
 
 import (
 	"encoding/binary"
@@ -15,7 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
-	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
 // greeted keeps what the server says first on a connection: length, version, time-out and id of the session, and its
@@ -76,11 +75,11 @@ func TestASuspendedSessionIsNoLossUntilTrustEndsAndALostOneIsAtOnce(t *testing.T
 	t.Parallel()
 	server := servers.ZooKeeper(t)
 	proxy, overheard := faultproxy.New(t, server.Addr()), new(greeted)
-	session := &zklock.Session{Dialer: overheard.dial}
+	session := &Session{Dialer: overheard.dial}
 	conn, _, err := zk.Connect([]string{proxy.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
 	ok(t, err)
 	t.Cleanup(conn.Close)
-	w := &world{server: server, proxy: proxy, conn: conn, locks: locker(t, zklock.New(conn, session))}
+	w := &world{server: server, proxy: proxy, conn: conn, locks: locker(t, New(conn, session))}
 	suspended := acquire(t, w.locks, "suspended", core.WithTTL(ttl))
 	x := acquire(t, w.locks, "lost", core.WithRenewEvery(200*time.Millisecond))
 	first := conn.SessionID()
@@ -117,7 +116,7 @@ func TestAServerThatSaysNothingIsLeft(t *testing.T) {
 	ok(t, err)
 	t.Cleanup(func() { _ = mute.Close() })
 	var broken atomic.Pointer[net.Conn]
-	session := &zklock.Session{Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
+	session := &Session{Dialer: func(network, address string, timeout time.Duration) (net.Conn, error) {
 		if first := broken.Load(); first != nil && broken.CompareAndSwap(first, nil) {
 			address = mute.Addr().String()
 		}
@@ -130,7 +129,7 @@ func TestAServerThatSaysNothingIsLeft(t *testing.T) {
 	conn, _, err := zk.Connect([]string{server.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
 	ok(t, err)
 	t.Cleanup(conn.Close)
-	x := acquire(t, locker(t, zklock.New(conn, session)), "name", core.WithRenewEvery(200*time.Millisecond))
+	x := acquire(t, locker(t, New(conn, session)), "name", core.WithRenewEvery(200*time.Millisecond))
 	ok(t, (*broken.Load()).Close())
 	eventually(t, "the client has left it", func() bool { return broken.Load() != nil })
 	renewed(t, x)

@@ -1,4 +1,4 @@
-package zklock_test
+package zklock
 
 import (
 	"context"
@@ -8,23 +8,19 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
-	"github.com/holdfast-go/holdfast/core/zklock"
 )
 
 // The client keeps what it was asked for until it gives the connection up, and knows no contexts. An outage must not fill the memory.
 func TestASilentServerIsNotAskedWithoutEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, longSession)
-	conn, session := connect(t, w.proxy.Addr(), longSession)
-	s := zklock.New(conn, session)
-	c := driver.Claim{Name: "renewed", Token: "token", TTL: ttl}
-	_, err := s.Acquire(t.Context(), c)
-	ok(t, err)
+	s, c := w.store, claim("renewed", "token")
+	take(t, s, c)
 	w.proxy.BlackHole(true)
 	const many = 5000
 	for what, ask := range map[string]func(ctx context.Context) error{
 		"acquires": func(ctx context.Context) error {
-			_, err := s.Acquire(ctx, driver.Claim{Name: "name", Token: rand.Text(), TTL: ttl})
+			_, err := s.Acquire(ctx, claim("name", rand.Text()))
 			return err
 		},
 		"renewals": func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{c})[0] },
@@ -47,7 +43,7 @@ func TestASilentServerIsNotAskedWithoutEnd(t *testing.T) {
 	w.proxy.Heal()
 	w.proxy.Reset()
 	eventually(t, "it grants", func() bool {
-		_, err = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "last", TTL: ttl})
+		_, err := s.Acquire(t.Context(), claim("name", "last"))
 		return err == nil
 	})
 }
