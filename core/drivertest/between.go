@@ -117,6 +117,7 @@ func (m *meeting) plots() map[string]plot {
 		"a release for a hand-off, its caller leaves":     {acts{m.has, m.hands}, acts{m.leaves}, m.release},
 		"a release out of the queue, the owner's release": {acts{m.comes, m.queues}, acts{m.goes}, m.release},
 		"a cut acquire":                                   {nil, nil, m.acquire},
+		"a cut acquire that is given up":                  {nil, nil, m.givesUp},
 		"a cut wait for a free name":                      {nil, nil, m.wait},
 		"a cut wait":                                      {acts{m.comes}, nil, m.wait},
 		"a cut renewal":                                   {acts{m.has}, nil, m.renew},
@@ -243,6 +244,14 @@ func (m *meeting) renew(ctx context.Context, d driver.Driver) (g driver.Grant, e
 func (m *meeting) release(ctx context.Context, d driver.Driver) (g driver.Grant, err error) {
 	m.ended = true
 	return g, d.Release(ctx, m.mine)
+}
+
+// givesUp asks once, and then releases what that may have got.
+func (m *meeting) givesUp(ctx context.Context, d driver.Driver) (g driver.Grant, err error) {
+	if !m.ended {
+		_, _ = d.Acquire(ctx, m.mine)
+	}
+	return m.release(ctx, d)
 }
 
 // look is a Wait that ends with the first answer.

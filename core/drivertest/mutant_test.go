@@ -17,9 +17,8 @@ import (
 
 // mutant is a memory backend with a fault. What is nil is as it should be.
 type mutant struct {
-	store   *memlock.Store
-	mail    *mail
-	process int // counted from 0
+	store *memlock.Store
+	mail  *mail
 
 	can     func(c driver.Capabilities) driver.Capabilities
 	acquire func(m *mutant, ctx context.Context, c driver.Claim) (driver.Grant, error)
@@ -49,7 +48,6 @@ type memory struct {
 	first map[string]driver.Claim // by operation and token; "" stands for both that ask for a name
 	times map[string]int          // likewise
 	last  map[string]driver.Grant // by token
-	flag  bool
 }
 
 // asked remembers that c came with an operation.
@@ -150,11 +148,9 @@ func (m mutant) service(testing.TB) Config {
 }
 
 func (m mutant) config() Config {
-	s, processes := m.store, 0
+	s := m.store
 	open := func() driver.Driver {
 		one := m
-		one.process = processes
-		processes++
 		return &one
 	}
 	return Config{

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -71,6 +72,44 @@ func gives(change func(m *mutant, c claim, g *grant, err *error)) mutant {
 	}
 }
 
+// when is a change of those claims alone that are so.
+func when(so func(c claim) bool, change func(c *claim)) func(m *mutant, c *claim) {
+	return func(_ *mutant, c *claim) {
+		if so(*c) {
+			change(c)
+		}
+	}
+}
+
+func isLimited(c claim) bool { return c.Limit > 1 }
+func isKept(c claim) bool    { return c.Keep > 0 }
+
+// waited is a change of the claims of those alone that have waited.
+func waited(change func(c *claim)) func(m *mutant, c *claim) {
+	return func(m *mutant, c *claim) {
+		if n, _ := m.did("wait", *c); n > 0 {
+			change(c)
+		}
+	}
+}
+
+// fails has the error of each Wait changed that has one.
+func fails(change func(m *mutant, ctx context.Context, c claim, err error) error) mutant {
+	return mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+		g, err := m.store.Wait(ctx, c)
+		if err != nil {
+			err = change(m, ctx, c, err)
+		}
+		return g, err
+	}}
+}
+
+// countsFromItsAnswer is a grant that is trusted for too long.
+func countsFromItsAnswer(_ *mutant, _ claim, g *grant, _ *error) { g.Asked = time.Now() }
+
+func noMarker(c *claim)     { c.Dedup = 0 }
+func onlyVerifies(c *claim) { c.TTL = 0 }
+
 // everybody has those who are refused granted the name.
 func everybody(g grant, err error) (grant, error) {
 	if _, ok := errors.AsType[*driver.Held](err); ok {
@@ -126,29 +165,20 @@ var mutants = map[string]faulty{
 	}, "ACallWhoseContextHasEndedDoesNothing ASilentServiceEndsNoCallLate"},
 
 	// What is asked for.
-	"names meet":          {asks(func(_ *mutant, c *claim) { c.Name = strings.ToLower(c.Name) }), "NamesDoNotMeet"},
-	"a TTL is half of it": {asks(func(_ *mutant, c *claim) { c.TTL /= 2 }), "AnExpiredGrantIsOver AGrantIsTrustedNoLongerThanItLasts"},
-	"the first TTL stays": {asks(func(m *mutant, c *claim) { _, *c = m.did("", *c) }), "AnOwnerThatAsksForSomethingElseHasIt"},
-	"those who share have twice the time": {asks(func(_ *mutant, c *claim) {
-		if !c.Exclusive() {
-			c.TTL *= 2
-		}
-	}), "EachOfThoseWhoShareHasItsOwnTime"},
-	"who waits with Keep is granted little": {asks(func(_ *mutant, c *claim) {
-		if c.Keep > 0 {
-			c.TTL = driver.PlaceLife(c.TTL)
-		}
-	}), "WhatMustBeLookedAtIsNeverGrantedDirectly"},
-	"there is room for one more": {asks(func(_ *mutant, c *claim) {
-		if c.Limit > 1 {
-			c.Limit++
-		}
-	}), "AsManyHoldAsTheLimitAllows KindsDoNotMeetUnderConcurrency"},
-	"a limit is a reader": {asks(func(_ *mutant, c *claim) {
-		if c.Limit > 1 {
-			c.Limit = driver.Readers
-		}
-	}), "WhoComesBetweenTheRequestsOfACallIsRespected"},
+	"names meet":                      {asks(func(_ *mutant, c *claim) { c.Name = strings.ToLower(c.Name) }), "NamesDoNotMeet"},
+	"a TTL is half of it":             {asks(func(_ *mutant, c *claim) { c.TTL /= 2 }), "AnExpiredGrantIsOver AGrantIsTrustedNoLongerThanItLasts"},
+	"the first TTL stays":             {asks(func(m *mutant, c *claim) { _, *c = m.did("", *c) }), "AnOwnerThatAsksForSomethingElseHasIt"},
+	"a reader has twice the time":     {asks(when(claim.Shared, func(c *claim) { c.TTL *= 2 })), "EachOfThoseWhoShareHasItsOwnTime"},
+	"one of a few has twice the time": {asks(when(isLimited, func(c *claim) { c.TTL *= 2 })), "EachOfThoseWhoShareHasItsOwnTime"},
+	"who waits with Keep is granted little": {
+		asks(when(isKept, func(c *claim) { c.TTL = driver.PlaceLife(c.TTL) })), "WhatMustBeLookedAtIsNeverGrantedDirectly",
+	},
+	"there is room for one more": {
+		asks(when(isLimited, func(c *claim) { c.Limit++ })), "AsManyHoldAsTheLimitAllows KindsDoNotMeetUnderConcurrency",
+	},
+	"a limit is a reader": {
+		asks(when(isLimited, func(c *claim) { c.Limit = driver.Readers })), "WhoComesBetweenTheRequestsOfACallIsRespected",
+	},
 	"markers are not looked for": {asks(func(_ *mutant, c *claim) { c.Dedup = 0 }), "AMarkerStopsThoseWhoAskForIt"},
 	"a hand-off is ignored": {
 		asks(func(_ *mutant, c *claim) { c.Handoff = "" }), "AHandoffGoesBeforeTheQueue ANameLeftForAHandoffGoesToNobodyElse",
@@ -166,8 +196,9 @@ var mutants = map[string]faulty{
 	"blocks are large beside others": {
 		gives(func(_ *mutant, c claim, g *grant, _ *error) { g.Fences = c.Fences }), "BlocksAreSmallWhileOthersAreInTheQueue",
 	},
-	"a grant counts from its answer": {
-		gives(func(_ *mutant, _ claim, g *grant, _ *error) { g.Asked = time.Now() }), "AGrantIsTrustedNoLongerThanItLasts",
+	"a grant counts from its answer": {gives(countsFromItsAnswer), "AGrantIsTrustedNoLongerThanItLasts"},
+	"a grant that was asked for counts from its answer": {
+		mutant{acquire: gives(countsFromItsAnswer).acquire}, "AGrantIsTrustedNoLongerThanItLasts",
 	},
 	"a direct grant has the full TTL": {gives(func(_ *mutant, _ claim, g *grant, _ *error) { g.TTL = 0 }), "AGrantIsTrustedNoLongerThanItLasts"},
 	"a smaller limit is not told":     {gives(func(_ *mutant, _ claim, g *grant, _ *error) { g.Limit = 0 }), "WhereLimitsDifferTheSmallestCounts"},
@@ -218,20 +249,9 @@ var mutants = map[string]faulty{
 		g.Fences = n
 		return g, err
 	}}, "FencesGrowOnEveryPath"},
-	"a grant that was asked for counts from its answer": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		g, err := m.store.Acquire(ctx, c)
-		m.hears()
-		g.Asked = time.Now()
-		return g, err
-	}}, "AGrantIsTrustedNoLongerThanItLasts"},
 	"a hand-off needs a name that was left": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		if c.Handoff != "" && !m.owns(c) {
-			bare := c
-			bare.Handoff, bare.Token = "", c.Token+"probe"
-			if _, err := m.store.Acquire(ctx, bare); err == nil {
-				_ = m.store.Release(ctx, bare)
-				return grant{}, &driver.Held{}
-			}
+		if info, _ := m.store.Inspect(ctx, c.Name); c.Handoff != "" && !info.Held {
+			return grant{}, &driver.Held{}
 		}
 		return m.store.Acquire(ctx, c)
 	}}, "AHandoffOfNoNameIsAnOrdinaryClaim"},
@@ -267,18 +287,6 @@ var mutants = map[string]faulty{
 		}
 		return m.store.Wait(ctx, c)
 	}}, "AWaiterWithoutNewConnectionsIsServedInItsTurn"},
-	"the first process is the first": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		for first := true; ; first = false {
-			g, err := m.store.Acquire(ctx, c)
-			if held, ok := errors.AsType[*driver.Held](err); ok && first {
-				c.Tell(held)
-			}
-			if err == nil || ctx.Err() != nil {
-				return g, err
-			}
-			time.Sleep(time.Duration(m.process+1) * time.Millisecond)
-		}
-	}}, "EntriesAreServedInTheirOrder"},
 	"a wait tells of its first look alone": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		var once sync.Once
 		tell := c.Tell
@@ -308,39 +316,25 @@ var mutants = map[string]faulty{
 		return m.store.Wait(ctx, c)
 	}}, `WhatMustBeLookedAtIsNeverGrantedDirectly AWaitForWorkThatIsDoneSaysSoAtOnce ReadersDoNotStarveAWriterThatWaits
 		KindsDoNotMeetUnderConcurrency`},
-	"a wait leaves the queue as it ends": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		g, err := m.store.Wait(ctx, c)
-		if err != nil {
-			_ = m.store.Release(context.WithoutCancel(ctx), c)
-		}
-		return g, err
-	}}, "EntriesAreServedInTheirOrder AFreeNameIsForTheFirstInTheQueue"},
-	"entries do not die": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		g, err := m.store.Wait(ctx, c)
-		if err != nil {
-			go func() {
-				for range 20 {
-					time.Sleep(time.Second / 2)
-					_, _ = m.looks(c)
-				}
-			}()
-		}
-		return g, err
-	}}, "ADeadEntryIsDroppedByWhoeverMeetsIt"},
-	"the end of ctx is an error of its own": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		g, err := m.store.Wait(ctx, c)
-		if err != nil && ctx.Err() != nil {
-			err = driver.NotSent(ctx.Err())
-		}
-		return g, err
-	}}, "AWaitTellsEachRefusalAndReturnsTheLast AWaitThatEndsBeforeItIsQueuedSaysSo"},
-	"a wait that was not answered says held": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		g, err := m.store.Wait(ctx, c)
-		if err != nil && ctx.Err() != nil {
-			err = &driver.Held{}
-		}
-		return g, err
-	}}, "ASilentServiceEndsNoCallLate"},
+	"a wait leaves the queue as it ends": {fails(func(m *mutant, ctx context.Context, c claim, err error) error {
+		_ = m.store.Release(context.WithoutCancel(ctx), c)
+		return err
+	}), "EntriesAreServedInTheirOrder AFreeNameIsForTheFirstInTheQueue"},
+	"entries do not die": {fails(func(m *mutant, _ context.Context, c claim, err error) error {
+		go func() {
+			for range 20 {
+				time.Sleep(time.Second / 2)
+				_, _ = m.looks(c)
+			}
+		}()
+		return err
+	}), "ADeadEntryIsDroppedByWhoeverMeetsIt"},
+	"the end of ctx is an error of its own": {fails(func(_ *mutant, ctx context.Context, _ claim, err error) error {
+		return cmp.Or(driver.NotSent(ctx.Err()), err)
+	}), "AWaitTellsEachRefusalAndReturnsTheLast AWaitThatEndsBeforeItIsQueuedSaysSo"},
+	"a wait that was not answered says held": {
+		fails(func(*mutant, context.Context, claim, error) error { return &driver.Held{} }), "ASilentServiceEndsNoCallLate",
+	},
 	"a wait that was answered once says held": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		var last atomic.Pointer[driver.Held]
 		tell := c.Tell
@@ -353,18 +347,10 @@ var mutants = map[string]faulty{
 	}}, "ASilentServiceEndsNoCallLate"},
 
 	// Renew.
-	"a renewal takes the label": {renews(func(_ *mutant, c *claim) { c.Label = "" }), "LabelsComeBackAsTheyWere"},
-	"a renewal only verifies":   {renews(func(_ *mutant, c *claim) { c.TTL = 0 }), "RenewalGivesTheFullTTLAgain"},
-	"a reader's renewal only verifies": {renews(func(_ *mutant, c *claim) {
-		if c.Shared() {
-			c.TTL = 0
-		}
-	}), "RenewalGivesTheFullTTLAgain"},
-	"a direct grant stays short": {renews(func(m *mutant, c *claim) {
-		if n, _ := m.did("wait", *c); n > 0 {
-			c.TTL = 0
-		}
-	}), "RenewalGivesTheFullTTLAgain"},
+	"a renewal takes the label":        {renews(func(_ *mutant, c *claim) { c.Label = "" }), "LabelsComeBackAsTheyWere"},
+	"a writer's renewal only verifies": {renews(when(claim.Exclusive, onlyVerifies)), "RenewalGivesTheFullTTLAgain"},
+	"a reader's renewal only verifies": {renews(when(claim.Shared, onlyVerifies)), "RenewalGivesTheFullTTLAgain"},
+	"a direct grant stays short":       {renews(waited(onlyVerifies)), "RenewalGivesTheFullTTLAgain"},
 	"a renewal has the first TTL": {renews(func(m *mutant, c *claim) {
 		if n, first := m.did("acquire", *c); n > 0 && c.TTL > 0 {
 			c.TTL = first.TTL
@@ -431,12 +417,10 @@ var mutants = map[string]faulty{
 		}
 		return nil
 	}}, "AnAnswerIsNoOutage"},
-	"a reader leaves no marker": {ends(func(_ *mutant, c *claim) {
-		if c.Shared() {
-			c.Dedup = 0
-		}
-	}), "AMarkerIsLeftHoweverTheNameWasGot"},
-	"a marker stands half as long": {ends(func(_ *mutant, c *claim) { c.Dedup /= 2 }), "AMarkerStopsThoseWhoAskForIt"},
+	"a reader leaves no marker":       {ends(when(claim.Shared, noMarker)), "AMarkerIsLeftHoweverTheNameWasGot"},
+	"who has waited leaves no marker": {ends(waited(noMarker)), "AMarkerIsLeftHoweverTheNameWasGot"},
+	"a kept name has no marker":       {ends(when(isKept, noMarker)), "AMarkerIsLeftHoweverTheNameWasGot"},
+	"a marker stands half as long":    {ends(func(_ *mutant, c *claim) { c.Dedup /= 2 }), "AMarkerStopsThoseWhoAskForIt"},
 	"who owns nothing leaves a marker": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
 		err := m.store.Release(ctx, c)
 		if err != nil && c.Dedup > 0 {
@@ -446,32 +430,12 @@ var mutants = map[string]faulty{
 		}
 		return err
 	}}, "OnlyTheOwnerCompletes"},
-	"the next release takes the marker": {mutant{
-		release: func(m *mutant, ctx context.Context, c claim) error {
-			m.mu.Lock()
-			m.flag = c.Dedup == 0
-			m.mu.Unlock()
-			return m.store.Release(ctx, c)
-		},
-		acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-			m.mu.Lock()
-			if m.flag {
-				c.Dedup = 0
-			}
-			m.mu.Unlock()
-			return m.store.Acquire(ctx, c)
-		},
-	}, "AMarkerStopsThoseWhoAskForIt"},
-	"who has waited leaves no marker": {ends(func(m *mutant, c *claim) {
-		if n, _ := m.did("wait", *c); n > 0 {
-			c.Dedup = 0
+	"the next release takes the marker": {mutant{release: func(m *mutant, ctx context.Context, c claim) error {
+		if c.Dedup == 0 {
+			_ = m.store.Unmark(ctx, c.Name, "pay")
 		}
-	}), "AMarkerIsLeftHoweverTheNameWasGot"},
-	"a kept name has no marker": {ends(func(_ *mutant, c *claim) {
-		if c.Keep > 0 {
-			c.Dedup = 0
-		}
-	}), "AMarkerIsLeftHoweverTheNameWasGot"},
+		return m.store.Release(ctx, c)
+	}}, "AMarkerStopsThoseWhoAskForIt"},
 	"nothing is kept": {
 		ends(func(_ *mutant, c *claim) { c.Keep, c.Handoff = 0, "" }),
 		"AKeptNameIsTakenByNobodyUntilItsTime AWaiterGetsAKeptNameAtItsTime ANameLeftForAHandoffGoesToNobodyElse",

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 )
@@ -83,8 +84,9 @@ var sharedCases = []testCase{
 			e.refused(d, e.permit(what, 2), "one too many again")
 			e.release(d, long) // its time is no longer what the name is taken for
 		}
+		began := time.Now()
 		for what := range all {
-			e.freeAfter(what, e.ttl+e.ttl/50, "the last one has died")
+			e.freeAfter(what, e.ttl+e.ttl/50-time.Since(began), "the last one has died")
 		}
 	}},
 	// Readers who come later wait behind a writer that waits. When it has released, they come in together, and only those
