@@ -1,10 +1,8 @@
 package memcachedlock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -15,25 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/memcachedlock"
 )
-
-// eachWrite has f run before anything is sent.
-func eachWrite(mc *memcache.Client, f func([]byte)) {
-	mc.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		var d net.Dialer
-		conn, err := d.DialContext(ctx, network, addr)
-		return &hooked{conn, f}, err
-	}
-}
-
-type hooked struct {
-	net.Conn
-	write func([]byte)
-}
-
-func (h *hooked) Write(b []byte) (int, error) {
-	h.write(b)
-	return h.Conn.Write(b)
-}
 
 func TestARefusedDialSaysThatNothingWasSent(t *testing.T) {
 	t.Parallel()

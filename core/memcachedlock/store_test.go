@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,9 +23,7 @@ func TestWhatCannotWorkIsRefusedByNew(t *testing.T) {
 		"nil client":  memcachedlock.New(nil),
 		"51 bytes":    memcachedlock.New(mc, memcachedlock.WithPrefix(strings.Repeat("x", 51))),
 		`"a b"`:       memcachedlock.New(mc, memcachedlock.WithPrefix("a b")),
-		`"a\r\n"`:     memcachedlock.New(mc, memcachedlock.WithPrefix("a\r\n")),
 		"\"a\\x7fb\"": memcachedlock.New(mc, memcachedlock.WithPrefix("a\x7fb")),
-		`"a\x00b"`:    memcachedlock.New(mc, memcachedlock.WithPrefix("a\x00b")),
 	})
 	for _, prefix := range []string{"", strings.Repeat("x", 50), "{a}:"} {
 		_, err := core.New(memcachedlock.New(mc, memcachedlock.WithPrefix(prefix)))
@@ -58,59 +54,6 @@ func TestATTLThatMemcachedCannotCountIsRefused(t *testing.T) {
 	isHeld(t, err)
 	c.TTL = month
 	is(t, s.Renew(t.Context(), []driver.Claim{c})[0], driver.ErrNotSent)
-}
-
-// The server's clock ticks once a second, at a moment that nobody knows: so at several.
-func TestTheServerKeepsAGrantForItsWholeTTL(t *testing.T) {
-	t.Parallel()
-	s := memcachedlock.New(dial(t, servers.Memcached(t).Addr()))
-	var wg sync.WaitGroup
-	var granted atomic.Int32
-	for i := range 40 {
-		wg.Go(func() {
-			time.Sleep(time.Duration(i) * 53 * time.Millisecond)
-			c := claim(fmt.Sprintf("name-%d", i), "token")
-			c.TTL += time.Duration(i) * 25 * time.Millisecond
-			began := time.Now()
-			if _, err := s.Acquire(t.Context(), c); err != nil { // by a busy machine
-				return
-			}
-			granted.Add(1)
-			for {
-				left := c.TTL - time.Since(began)
-				verify := c
-				verify.TTL = 0
-				err := s.Renew(t.Context(), []driver.Claim{verify})[0]
-				if time.Since(began) >= c.TTL { // too late to mean anything
-					return
-				}
-				if errors.Is(err, driver.ErrNotOwner) {
-					t.Errorf("TTL %s: it is over when %s were left", c.TTL, left)
-				}
-				time.Sleep(min(left/2, 50*time.Millisecond))
-			}
-		})
-	}
-	wg.Wait()
-	if n := granted.Load(); n < 20 {
-		t.Errorf("%d grants", n)
-	}
-}
-
-func TestAReleasedNameIsFreeAtOnceAndNothingStays(t *testing.T) {
-	t.Parallel()
-	mc := dial(t, servers.Memcached(t).Addr())
-	s := memcachedlock.New(mc)
-	for i := range 200 {
-		c := claim("name", fmt.Sprint("token-", i))
-		grant(t, s, c)
-		ok(t, s.Release(t.Context(), c))
-		if item, err := mc.Get("holdfast:name"); !errors.Is(err, memcache.ErrCacheMiss) {
-			t.Fatalf("%v, %v", item, err)
-		}
-		is(t, s.Release(t.Context(), c), driver.ErrNotOwner)
-		is(t, s.Renew(t.Context(), []driver.Claim{c})[0], driver.ErrNotOwner)
-	}
 }
 
 func TestForeignValuesAreHeldWhateverTheyLookLike(t *testing.T) {
@@ -152,9 +95,7 @@ func TestABatchOfRenewalsAnswersForEveryServer(t *testing.T) {
 		claims[i] = claim(fmt.Sprintf("%0200d", i), "token")
 		grant(t, s, claims[i])
 	}
-	for _, err := range s.Renew(t.Context(), claims) {
-		ok(t, err)
-	}
+	ok(t, errors.Join(s.Renew(t.Context(), claims)...))
 	gone.Kill()
 	var renewed, unknown int
 	for _, err := range s.Renew(t.Context(), claims) {
