@@ -48,17 +48,9 @@ func TestAMarkedErrorMatchesItsSentinelAndKeepsTheClientsError(t *testing.T) {
 			t.Errorf("%s: the text is %q, not %q", what, row.err, row.text)
 		}
 	}
-}
-
-func TestNoErrorStaysNone(t *testing.T) {
-	t.Parallel()
-	for name, mark := range map[string]func(error) error{
-		"NotSent": driver.NotSent, "Unavailable": driver.Unavailable, "UnknownOutcome": driver.UnknownOutcome,
-		"Refused": driver.Refused, "Because": func(err error) error { return driver.Because(err, "why") },
-	} {
-		if err := mark(nil); err != nil {
-			t.Errorf("%s(nil) is %v", name, err)
-		}
+	none := errors.Join(driver.NotSent(nil), driver.Unavailable(nil), driver.UnknownOutcome(nil), driver.Refused(nil), driver.Because(nil, "why"))
+	if none != nil {
+		t.Errorf("of no error: %v", none)
 	}
 }
 

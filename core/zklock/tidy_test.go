@@ -3,12 +3,11 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
 func TestAQueueThatIsNotOursStays(t *testing.T) {
@@ -30,13 +29,12 @@ func TestAQueueThatIsNotOursStays(t *testing.T) {
 // Between a look at a queue and the znode in it, the queue may go: all the time, here.
 func TestAQueueThatGoesBeforeANewcomerIsInItIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	addr := servers.ZooKeeper(t).Addr()
+	s := open(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var deleting sync.WaitGroup
-	conn, _ := connect(t, addr, longSession)
 	deleting.Go(func() {
 		for ctx.Err() == nil {
-			err := conn.Delete("/holdfast/name", -1)
+			err := s.conn.Delete("/holdfast/name", -1)
 			if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) {
 				t.Error(err)
 			}
@@ -44,23 +42,12 @@ func TestAQueueThatGoesBeforeANewcomerIsInItIsMadeAgain(t *testing.T) {
 	})
 	defer deleting.Wait()
 	defer stop()
-	var all sync.WaitGroup
-	var inside sync.Mutex
-	for range 3 {
-		conn, session := connect(t, addr, longSession)
-		locks := locker(t, New(conn, session))
-		all.Go(func() {
-			for range 50 {
-				ok(t, locks.Do(t.Context(), "name", func(context.Context) error {
-					if !inside.TryLock() {
-						t.Error("two holders")
-						return nil
-					}
-					defer inside.Unlock()
-					return nil
-				}))
-			}
+	for i := range 50 {
+		c := claim("name", fmt.Sprint("token ", i))
+		eventually(t, "a grant", func() bool {
+			_, err := s.Acquire(t.Context(), c)
+			return err == nil
 		})
+		ok(t, s.Release(t.Context(), c))
 	}
-	all.Wait()
 }
