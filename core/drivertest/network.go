@@ -19,7 +19,7 @@ var networkCases = []testCase{
 		w, r := e.wire(), rivals{mine: e.lasting(""), theirs: e.lasting("")}
 		for what, p := range (&meeting{}).plots() {
 			for part, cut := range map[string]func(Wire, int){"request": Wire.CutRequest, "reply": Wire.CutReply} {
-				for step := 1; step <= cutSteps && p.meanwhile == nil && !e.Failed(); step++ {
+				for step := 1; step <= mostRequests && p.meanwhile == nil && !e.Failed(); step++ {
 					w.meet(r, what, part, step, cut)
 				}
 			}
@@ -168,9 +168,6 @@ func looks(d driver.Driver) map[string]func(ctx context.Context) error {
 		},
 	}
 }
-
-// cutSteps is how many requests of an operation are cut, one in each round.
-const cutSteps = 3
 
 // wire is a process whose connections a case cuts, and one with a good connection.
 type wire struct {
