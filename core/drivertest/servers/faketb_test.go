@@ -45,7 +45,7 @@ func (f *fakeTB) Errorf(format string, args ...any) {
 }
 
 func (f *fakeTB) Fatalf(format string, args ...any) {
-	f.record(&f.failed, fmt.Sprintf(format, args...))
+	f.Errorf(format, args...)
 	runtime.Goexit()
 }
 

@@ -57,15 +57,11 @@ func TestARestartKeepsOnlyWhatTheServerHasWritten(t *testing.T) {
 	t.Parallel()
 	for args, kept := range map[string][]string{"": {"$-1"}, "--appendonly yes --appendfsync always": {"$1", "v"}} {
 		s := Redis(t, strings.Fields(args)...)
-		addr, pid := s.Addr(), s.PID()
-		dial(t, addr).do("SET k v", "+OK")
+		dial(t, s.Addr()).do("SET k v", "+OK")
 		s.Kill()
 		s.Restart()
-		if s.Addr() != addr || s.PID() == pid {
-			t.Errorf("now %s, pid %d; before %s, pid %d", s.Addr(), s.PID(), addr, pid)
-		}
-		dial(t, addr).do("GET k", kept...)
+		dial(t, s.Addr()).do("GET k", kept...)
 		s.RestartEmpty()
-		dial(t, addr).do("GET k", "$-1")
+		dial(t, s.Addr()).do("GET k", "$-1")
 	}
 }
