@@ -1,61 +1,24 @@
 package drivertest
 
 import (
-	"context"
-	"errors"
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-// reconnecting is a client that sends nothing for a while after its connection broke.
-type reconnecting struct {
-	*Link
+// flapping is a connection that, once it is cut, is cut again each time its client sends something, for a while.
+type flapping struct{ *Link }
 
-	mu   sync.Mutex // protects back
-	back time.Time  // when it is connected again
-}
-
-func (r *reconnecting) send(call func() error) error {
-	r.mu.Lock()
-	down := time.Now().Before(r.back)
-	r.mu.Unlock()
-	if down {
-		return driver.NotSent(errors.New("not connected"))
+func (f flapping) CutRequest(n int) {
+	for i := range 30 {
+		f.Link.CutRequest(n + i)
 	}
-	err := call()
-	if errors.Is(err, errReset) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.back = time.Now().Add(3 * time.Second)
-	}
-	return err
 }
 
-func (r *reconnecting) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	err = r.send(func() (err error) { g, err = r.Link.Acquire(ctx, c); return err })
-	return g, err
-}
-
-func (r *reconnecting) Wait(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	err = r.send(func() (err error) { g, err = r.Link.Wait(ctx, c); return err })
-	return g, err
-}
-
-func (r *reconnecting) Renew(ctx context.Context, claims []driver.Claim) (errs []error) {
-	err := r.send(func() error { errs = r.Link.Renew(ctx, claims); return errs[0] })
-	if errs == nil {
-		errs = slices.Repeat([]error{err}, len(claims))
-	}
-	return errs
-}
-
-func (r *reconnecting) Release(ctx context.Context, c driver.Claim) error {
-	return r.send(func() error { return r.Link.Release(ctx, c) })
+func (f flapping) CutReply(n int) {
+	f.CutRequest(n)
+	f.Link.CutReply(n)
 }
 
 func TestAClientHasTimeToConnectAgain(t *testing.T) {
@@ -65,8 +28,8 @@ func TestAClientHasTimeToConnectAgain(t *testing.T) {
 		return Config{
 			Driver: func() driver.Driver { return s },
 			Through: func() (driver.Driver, []Wire) {
-				r := &reconnecting{Link: NewLink(s)}
-				return r, []Wire{r}
+				l := NewLink(s)
+				return l, []Wire{flapping{l}}
 			},
 		}
 	})
