@@ -3,8 +3,6 @@ package natslock
 import (
 	"errors"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,37 +26,10 @@ var (
 	renewed    = backendtest.Renewed
 )
 
-// warnings are what the Stores of all tests have logged.
-var warnings logged
-
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.NewTextHandler(&warnings, nil)))
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // buckets here are weak, as each Store says
 	backendtest.AtOnce()
 	goleak.VerifyTestMain(m)
-}
-
-// logged keeps a log.
-type logged struct {
-	mu   sync.Mutex // protects text
-	text strings.Builder
-}
-
-func (l *logged) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-// lines are those that contain what.
-func (l *logged) lines(what string) (found []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
-		if strings.Contains(line, what) {
-			found = append(found, line)
-		}
-	}
-	return found
 }
 
 // service has a bucket for each room.

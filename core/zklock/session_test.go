@@ -4,8 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-	"slices"
-	"sync"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,48 +12,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 )
 
-// greeted keeps what the server says first on a connection: length, version, time-out and id of the session, and its
-// password.
-type greeted struct {
-	mu   sync.Mutex // protects what follows
-	said []byte
-}
-
-const greetingWithPassword = 4 + 4 + 4 + 8 + 4 + 16
-
-func (g *greeted) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
-	conn, err := net.DialTimeout(network, addr, timeout)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.said = nil
-	return &overheard{conn, g}, err
-}
-
-type overheard struct {
-	net.Conn
-	g *greeted
-}
-
-func (o *overheard) Read(p []byte) (int, error) {
-	n, err := o.Conn.Read(p)
-	o.g.mu.Lock()
-	defer o.g.mu.Unlock()
-	if missing := greetingWithPassword - len(o.g.said); missing > 0 {
-		o.g.said = append(o.g.said, p[:min(n, missing)]...)
-	}
-	return n, err
-}
-
-// end ends the session, as its own client could, from another connection.
-func (g *greeted) end(t *testing.T, addr string) {
+// end ends the session of a client, as that could itself, from another connection.
+func end(t *testing.T, addr string, of *zk.Conn) {
 	t.Helper()
-	g.mu.Lock()
-	said := g.said
-	g.mu.Unlock()
 	conn, err := net.Dial("tcp", addr)
 	ok(t, err)
 	defer conn.Close()
@@ -64,8 +27,10 @@ func (g *greeted) end(t *testing.T, addr string) {
 		_, err = conn.Read(make([]byte, 256))
 		ok(t, err)
 	}
-	var none [4 + 8]byte // version, and the last zxid that it has seen
-	send(slices.Concat(none[:], said[8:greetingWithPassword]))
+	hello := make([]byte, 4+8+4) // version, the last zxid that it has seen, and time-out
+	hello = binary.BigEndian.AppendUint64(hello, uint64(of.SessionID()))
+	password := reflect.ValueOf(of).Elem().FieldByName("passwd").Bytes()
+	send(append(binary.BigEndian.AppendUint32(hello, uint32(len(password))), password...))
 	const closeSession = -11
 	send(binary.BigEndian.AppendUint32([]byte{0, 0, 0, 1}, uint32(0xffffffff+closeSession+1)))
 }
@@ -73,16 +38,10 @@ func (g *greeted) end(t *testing.T, addr string) {
 // SUSPENDED and LOST, as Curator calls them: a session that cannot be heard of, and one that is over.
 func TestASuspendedSessionIsNoLossUntilTrustEndsAndALostOneIsAtOnce(t *testing.T) {
 	t.Parallel()
-	server := servers.ZooKeeper(t)
-	proxy, overheard := faultproxy.New(t, server.Addr()), new(greeted)
-	session := &Session{Dialer: overheard.dial}
-	conn, _, err := zk.Connect([]string{proxy.Addr()}, longSession, zk.WithDialer(session.Dial), zk.WithLogger(quiet{}))
-	ok(t, err)
-	t.Cleanup(conn.Close)
-	w := &world{server: server, proxy: proxy, conn: conn, locks: locker(t, New(conn, session))}
+	w := newWorld(t, longSession)
 	suspended := acquire(t, w.locks, "suspended", core.WithTTL(ttl))
 	x := acquire(t, w.locks, "lost", core.WithRenewEvery(200*time.Millisecond))
-	first := conn.SessionID()
+	first := w.conn.SessionID()
 
 	w.cut(t)
 	ok(t, suspended.Err())
@@ -90,20 +49,20 @@ func TestASuspendedSessionIsNoLossUntilTrustEndsAndALostOneIsAtOnce(t *testing.T
 	<-suspended.Context().Done()
 	lostAs(t, suspended, core.ReasonUnreachable)
 	ok(t, x.Err())
-	proxy.Heal()
+	w.proxy.Heal()
 	renewed(t, x)
-	if conn.SessionID() != first {
+	if w.conn.SessionID() != first {
 		t.Fatal("another session")
 	}
 
 	until := x.ValidUntil()
-	overheard.end(t, server.Addr())
+	end(t, w.server.Addr(), w.conn)
 	<-x.Context().Done()
 	lostAs(t, x, core.ReasonTaken)
 	if left := time.Until(until); left < longTTL/4 {
 		t.Errorf("told %s before it would have ended by itself", left)
 	}
-	eventually(t, "the next session", func() bool { return conn.State() == zk.StateHasSession && conn.SessionID() != first })
+	eventually(t, "the next session", func() bool { return w.conn.State() == zk.StateHasSession && w.conn.SessionID() != first })
 	ok(t, acquire(t, w.locks, "lost").Release(t.Context()))
 }
 
