@@ -14,22 +14,6 @@ import (
 // What the faults do to owners and to the queue is in the suite, which makes its foreign values and its outages by them. This is what
 // their documentation says beyond that.
 
-// faulty runs f in virtual time, on a Store where mine owns the name for an hour. acquire asks for it by a token, for so long.
-func faulty(t *testing.T, f func(t *testing.T, s *memlock.Store, acquire func(token string, patience time.Duration) error)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := memlock.New()
-		acquire := func(token string, patience time.Duration) error {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			_, err := s.Acquire(ctx, claim(token))
-			return err
-		}
-		backendtest.OK(t, acquire("mine", time.Second))
-		f(t, s, acquire)
-	})
-}
-
 func claim(token string) driver.Claim {
 	return driver.Claim{Name: "name", Token: token, TTL: time.Hour}
 }
@@ -42,9 +26,11 @@ func took(t *testing.T, began time.Time, want time.Duration) {
 	}
 }
 
-func TestALostNameGoesToTheFirstOfTheQueueAtOnce(t *testing.T) {
-	t.Parallel()
-	faulty(t, func(t *testing.T, s *memlock.Store, _ func(string, time.Duration) error) {
+// acquires asks for the name by a token, for so long.
+type acquires func(token string, patience time.Duration) error
+
+var faults = map[string]func(t *testing.T, s *memlock.Store, acquire acquires){
+	"a lost name goes to the first of the queue at once": func(t *testing.T, s *memlock.Store, _ acquires) {
 		began, waited := time.Now(), make(chan error)
 		go func() { _, err := s.Wait(t.Context(), claim("waits")); waited <- err }()
 		synctest.Wait()
@@ -52,12 +38,8 @@ func TestALostNameGoesToTheFirstOfTheQueueAtOnce(t *testing.T) {
 		backendtest.OK(t, <-waited)
 		took(t, began, 0)
 		s.Lose("nobody's")
-	})
-}
-
-func TestAThiefHasTheNameForItsTimeOrUntilItIsLost(t *testing.T) {
-	t.Parallel()
-	faulty(t, func(t *testing.T, s *memlock.Store, acquire func(string, time.Duration) error) {
+	},
+	"a thief has the name for its time or until it is lost": func(t *testing.T, s *memlock.Store, acquire acquires) {
 		stolen := time.Now()
 		fence := s.Steal("name")
 		g, err := s.Wait(t.Context(), claim("next"))
@@ -68,12 +50,8 @@ func TestAThiefHasTheNameForItsTimeOrUntilItIsLost(t *testing.T) {
 		backendtest.IsHeld(t, acquire("another", time.Second))
 		s.Lose("name")
 		backendtest.OK(t, acquire("another", time.Second))
-	})
-}
-
-func TestAServiceThatIsDownExecutesNothingAndKeepsWhatItHas(t *testing.T) {
-	t.Parallel()
-	faulty(t, func(t *testing.T, s *memlock.Store, acquire func(string, time.Duration) error) {
+	},
+	"a service that is down executes nothing and keeps what it has": func(t *testing.T, s *memlock.Store, acquire acquires) {
 		s.SetDown(true)
 		for _, err := range []error{acquire("other", time.Second), s.Release(t.Context(), claim("mine"))} {
 			if m := driver.Explain(err); !m.Nobody || m.Kind != driver.NotDone {
@@ -83,12 +61,8 @@ func TestAServiceThatIsDownExecutesNothingAndKeepsWhatItHas(t *testing.T) {
 		s.SetDown(false)
 		backendtest.IsHeld(t, acquire("other", time.Second))
 		backendtest.OK(t, s.Release(t.Context(), claim("mine")))
-	})
-}
-
-func TestADelayIsOnTheWayToTheService(t *testing.T) {
-	t.Parallel()
-	faulty(t, func(t *testing.T, s *memlock.Store, acquire func(string, time.Duration) error) {
+	},
+	"a delay is on the way to the service": func(t *testing.T, s *memlock.Store, acquire acquires) {
 		s.SetDelay(time.Second / 2)
 		began := time.Now()
 		backendtest.OK(t, s.Release(t.Context(), claim("mine")))
@@ -97,12 +71,8 @@ func TestADelayIsOnTheWayToTheService(t *testing.T) {
 		backendtest.Is(t, acquire("late", time.Second), context.DeadlineExceeded)
 		s.SetDelay(0)
 		backendtest.OK(t, acquire("other", time.Second)) // the late one was not executed
-	})
-}
-
-func TestADroppedReplyIsOfACallThatWasExecuted(t *testing.T) {
-	t.Parallel()
-	faulty(t, func(t *testing.T, s *memlock.Store, acquire func(string, time.Duration) error) {
+	},
+	"a dropped reply is of a call that was executed": func(t *testing.T, s *memlock.Store, acquire acquires) {
 		s.DropReplies(1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -112,5 +82,26 @@ func TestADroppedReplyIsOfACallThatWasExecuted(t *testing.T) {
 		backendtest.Is(t, acquire("other", time.Second), context.DeadlineExceeded)
 		s.DropReplies(0)
 		backendtest.OK(t, acquire("other", time.Second))
-	})
+	},
+}
+
+// In virtual time, on a Store where mine owns the name for an hour.
+func TestTheFaultsDoWhatTheyAreDocumentedToDo(t *testing.T) {
+	t.Parallel()
+	for what, test := range faults {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := memlock.New()
+				acquire := func(token string, patience time.Duration) error {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					_, err := s.Acquire(ctx, claim(token))
+					return err
+				}
+				backendtest.OK(t, acquire("mine", time.Second))
+				test(t, s, acquire)
+			})
+		})
+	}
 }
