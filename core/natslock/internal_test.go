@@ -68,19 +68,13 @@ func TestAQueueHasRoomForMoreProcessesThanThereAre(t *testing.T) {
 
 func TestEveryStringIsAKeyOfItsOwn(t *testing.T) {
 	t.Parallel()
-	keys := make(map[string]string)
 	values := []string{"", "=", "==", "=2", "=2E", ".", "a.b", "a=2Eb", "A", "a", "*", ">", "$", " ", "\x00", "ü", "u\u0308"}
 	for _, v := range hostile.Values() {
 		values = append(values, v)
 	}
 	for _, v := range values {
-		key := encode(v)
-		if other, taken := keys[key]; taken && other != v {
-			t.Errorf("%.40q and %.40q have the key %.40q", v, other, key)
-		}
-		keys[key] = v
-		if back, ok := decode(key); !ok || back != v {
-			t.Errorf("%.40q became %.40q", v, back)
+		if back, ok := decode(encode(v)); !ok || back != v {
+			t.Errorf("%.40q has the key %.40q, which is that of %.40q", v, encode(v), back)
 		}
 	}
 	for _, none := range []string{"=2", "=2e", "a=", "=61", "=XX", ".", "a b"} {

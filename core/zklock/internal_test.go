@@ -18,15 +18,14 @@ import (
 func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	conn := s.conn
 	create := func() string {
-		path, err := conn.Create("/x-", nil, zk.FlagEphemeralSequential, s.acl)
+		path, err := s.conn.Create("/x-", nil, zk.FlagEphemeralSequential, s.acl)
 		ok(t, err)
 		return path
 	}
 	call := &call{Store: s, ctx: t.Context()}
 	watch := func(path string) <-chan zk.Event {
-		fires, err := call.watch(path, func() (fires <-chan zk.Event, err error) { _, _, fires, err = conn.GetW(path); return fires, err })
+		fires, err := call.watch(path, func() (fires <-chan zk.Event, err error) { _, _, fires, err = s.conn.GetW(path); return fires, err })
 		ok(t, err)
 		return fires
 	}
@@ -35,10 +34,9 @@ func TestThoseWhoWaitForTheSameOneShareAWatch(t *testing.T) {
 	if watch(first) != fires {
 		t.Error("a second watch")
 	}
-	ok(t, conn.Delete(first, -1))
-	for range 2 { // whoever waits
-		<-fires
-	}
+	ok(t, s.conn.Delete(first, -1))
+	<-fires
+	<-fires // for whoever waits
 	watch(second)
 	if len(s.watches) != 1 {
 		t.Errorf("%d watches are remembered", len(s.watches))
