@@ -47,7 +47,6 @@ type memory struct {
 	mu    sync.Mutex              // protects the fields below
 	first map[string]driver.Claim // by operation and token; "" stands for both that ask for a name
 	times map[string]int          // likewise
-	last  map[string]driver.Grant // by token
 }
 
 // asked remembers that c came with an operation.
@@ -64,19 +63,6 @@ func (m *memory) did(operation string, c driver.Claim) (times int, first driver.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.times[operation+c.Token], m.first[operation+c.Token]
-}
-
-// gave remembers what a token was granted, and had says it.
-func (m *memory) gave(c driver.Claim, g driver.Grant) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last[c.Token] = g
-}
-
-func (m *memory) had(c driver.Claim) driver.Grant {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last[c.Token]
 }
 
 func (m *mutant) Capabilities() driver.Capabilities {
@@ -142,7 +128,7 @@ func (m *mutant) owns(c driver.Claim) bool {
 
 // service opens a service whose processes all have the fault.
 func (m mutant) service(testing.TB) Config {
-	m.store, m.memory = memlock.New(), &memory{first: map[string]driver.Claim{}, times: map[string]int{}, last: map[string]driver.Grant{}}
+	m.store, m.memory = memlock.New(), &memory{first: map[string]driver.Claim{}, times: map[string]int{}}
 	m.mail = &mail{believes: m.believes, waiting: make(map[*claim]context.CancelCauseFunc)}
 	return m.config()
 }
@@ -163,17 +149,13 @@ func (m mutant) config() Config {
 		Leftovers: func() []string { return m.leftover },
 		Messages:  m.mail.open,
 		Unreachable: func() driver.Driver {
-			down := memlock.New()
-			down.SetDown(true)
-			if m.unreachable == nil {
-				return down
+			down := m
+			down.store = memlock.New()
+			down.store.SetDown(true)
+			if m.unreachable != nil {
+				down.acquire = func(*mutant, context.Context, claim) (grant, error) { return grant{}, m.unreachable }
 			}
-			return &mutant{
-				store: down, mail: m.mail, memory: m.memory,
-				acquire: func(*mutant, context.Context, driver.Claim) (driver.Grant, error) {
-					return driver.Grant{}, m.unreachable
-				},
-			}
+			return &down
 		},
 		Through: func() (driver.Driver, []Wire) {
 			one := open().(*mutant)
