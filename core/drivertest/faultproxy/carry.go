@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"slices"
 	"time"
 )
 
@@ -111,7 +110,7 @@ func (l *link) passRequests(server net.Conn, in <-chan chunk) {
 			halfClose(server)
 			return
 		}
-		before, passed := l.countRequest(c.data)
+		before, passed := l.countRequest()
 		if !passed {
 			l.abort()
 			return
@@ -191,19 +190,15 @@ func (l *link) inDark() bool { return l.p.blackHole || l.begunDark }
 
 // countRequest counts a request that is about to be passed on, and settles what becomes of
 // its reply. Nothing is passed on if it says so, nor before what is to be called.
-func (l *link) countRequest(request []byte) (before func(), passed bool) {
+func (l *link) countRequest() (before func(), passed bool) {
 	p := l.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
-	named := slices.IndexFunc(p.lostTo, func(part string) bool { return bytes.Contains(request, []byte(part)) })
 	switch fate, lost := p.lost[p.requests]; {
 	case lost:
 		delete(p.lost, p.requests)
 		l.reply = fate
-	case named >= 0:
-		p.lostTo = slices.Delete(p.lostTo, named, named+1)
-		l.reply = lossNext
 	case l.reply == lossRest:
 		l.reply = lossNone
 	}

@@ -10,7 +10,6 @@
 //	SetDelay(toServer, toClient)  latency for each direction; order is kept
 //	DelayEach(of)                 latency that each connection has for itself
 //	DropReply(n)                  the reply to the nth request from now is lost
-//	DropReplyTo(part)             the reply to the next request that contains part is lost
 //	CutReply(n)                   the nth request from now arrives; then its connection is reset
 //	CutRequest(n)                 the connection is reset in place of the nth request from now
 //	BlackHole(on)                 a silent partition: bytes are read and go nowhere
@@ -30,7 +29,7 @@
 // request on the same connection. So a lost reply is exact for a client that waits for
 // each answer, and is "the next thing the server says" for a client that pipelines.
 // Requests that a client sends by itself when it connects (a handshake) are counted too:
-// use the connection once before arming DropReply, or use DropReplyTo.
+// use the connection once before arming DropReply.
 //
 // Where the target cannot be dialled, the client, which is connected already, is reset.
 //

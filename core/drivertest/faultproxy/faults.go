@@ -29,14 +29,6 @@ func (p *Proxy) DelayEach(of func(n int) (toServer, toClient time.Duration)) {
 // 1 is the next. Further calls add further losses.
 func (p *Proxy) DropReply(n int) { p.lose(n, lossNext) }
 
-// DropReplyTo loses the reply to the next request that contains part, on any connection. It finds its request
-// where the number of those before it is not certain. Further calls add further losses.
-func (p *Proxy) DropReplyTo(part string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lostTo = append(p.lostTo, part)
-}
-
 // CutReply passes the nth request from now on, counted over all connections, and resets its
 // connection in place of the reply: the server has executed it, and the client is told that
 // the connection broke.
@@ -156,7 +148,6 @@ func (p *Proxy) Heal() {
 	p.mu.Lock()
 	clear(p.lost)
 	clear(p.before)
-	p.lostTo = nil
 	if p.holds > 0 {
 		p.holds = 0
 		close(p.gate)

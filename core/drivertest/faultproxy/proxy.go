@@ -36,7 +36,6 @@ type Proxy struct {
 	requests           int            // passed on so far
 	lost               map[int]loss   // by the number of their request
 	before             map[int]func() // likewise
-	lostTo             []string       // what the requests contain that are not answered
 
 	running sync.WaitGroup // every link's goroutines
 }
