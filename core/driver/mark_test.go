@@ -57,14 +57,10 @@ func TestAMarkedErrorMatchesItsSentinelAndKeepsTheClientsError(t *testing.T) {
 func TestAReasonIsFoundThroughMarks(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("around: %w", driver.NotSent(driver.Refused(driver.Because(errClient, "why"))))
-	if got := driver.Reason(err); got != "why" {
-		t.Errorf("%q", got)
-	}
-	if got := driver.Reason(driver.UnknownOutcome(err)); got != "why" {
-		t.Errorf("of an unknown outcome %q", got)
-	}
-	if got := driver.Reason(errClient); got != "" {
-		t.Errorf("of the client's own error %q", got)
+	for err, want := range map[error]string{err: "why", driver.UnknownOutcome(err): "why", errClient: ""} {
+		if got := driver.Reason(err); got != want {
+			t.Errorf("of %v %q, not %q", err, got, want)
+		}
 	}
 }
 
