@@ -80,9 +80,8 @@ func TestServerOutlivesTheThreadThatStartedIt(t *testing.T) {
 		started <- Redis(t)
 	}()
 	s := <-started
-	c := dial(t, s.Addr())
 	for range 10 {
-		c.do("PING", "+PONG")
+		wants(t, s.Addr(), "PING", "PONG")
 		runtime.GC() // gives the thread time, and a reason, to end
 	}
 	if s.PID() == 0 {

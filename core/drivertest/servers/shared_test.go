@@ -15,16 +15,16 @@ func TestSharedServerRunsAsLongAsSomebodyUsesIt(t *testing.T) {
 		pid = r.server.PID()
 		t.Run("inner", func(t *testing.T) {
 			theirs := r.Use(t)
-			dial(t, theirs.Addr).do("SET k v", "+OK")
+			wants(t, theirs.Addr, "SET k v", "OK")
 			if theirs.Prefix == mine.Prefix {
 				t.Errorf("both have the prefix %q", mine.Prefix)
 			}
 		})
-		dial(t, addr).do("GET k", "$1", "v")
+		wants(t, addr, "GET k", "v")
 	})
 	wantRefused(t, addr)
 	wantGone(t, pid)
 
 	again := r.Use(t)
-	dial(t, again.Addr).do("GET k", "$-1")
+	wants(t, again.Addr, "GET k", "<nil>")
 }
