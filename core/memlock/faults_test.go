@@ -1,4 +1,4 @@
-package memlock_test
+package memlock
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // What the faults do to owners and to the queue is in the suite, which makes its foreign values and its outages by them. This is what
@@ -29,8 +28,8 @@ func took(t *testing.T, began time.Time, want time.Duration) {
 // acquires asks for the name by a token, for so long.
 type acquires func(token string, patience time.Duration) error
 
-var faults = map[string]func(t *testing.T, s *memlock.Store, acquire acquires){
-	"a lost name goes to the first of the queue at once": func(t *testing.T, s *memlock.Store, _ acquires) {
+var documentedFaults = map[string]func(t *testing.T, s *Store, acquire acquires){
+	"a lost name goes to the first of the queue at once": func(t *testing.T, s *Store, _ acquires) {
 		began, waited := time.Now(), make(chan error)
 		go func() { _, err := s.Wait(t.Context(), claim("waits")); waited <- err }()
 		synctest.Wait()
@@ -39,19 +38,19 @@ var faults = map[string]func(t *testing.T, s *memlock.Store, acquire acquires){
 		took(t, began, 0)
 		s.Lose("nobody's")
 	},
-	"a thief has the name for its time or until it is lost": func(t *testing.T, s *memlock.Store, acquire acquires) {
+	"a thief has the name for its time or until it is lost": func(t *testing.T, s *Store, acquire acquires) {
 		stolen := time.Now()
 		fence := s.Steal("name")
 		g, err := s.Wait(t.Context(), claim("next"))
 		backendtest.OK(t, err)
-		took(t, stolen, memlock.StolenFor)
+		took(t, stolen, StolenFor)
 		backendtest.Grows(t, g.Fence, fence)
 		s.Steal("name")
 		backendtest.IsHeld(t, acquire("another", time.Second))
 		s.Lose("name")
 		backendtest.OK(t, acquire("another", time.Second))
 	},
-	"a service that is down executes nothing and keeps what it has": func(t *testing.T, s *memlock.Store, acquire acquires) {
+	"a service that is down executes nothing and keeps what it has": func(t *testing.T, s *Store, acquire acquires) {
 		s.SetDown(true)
 		for _, err := range []error{acquire("other", time.Second), s.Release(t.Context(), claim("mine"))} {
 			if m := driver.Explain(err); !m.Nobody || m.Kind != driver.NotDone {
@@ -62,7 +61,7 @@ var faults = map[string]func(t *testing.T, s *memlock.Store, acquire acquires){
 		backendtest.IsHeld(t, acquire("other", time.Second))
 		backendtest.OK(t, s.Release(t.Context(), claim("mine")))
 	},
-	"a delay is on the way to the service": func(t *testing.T, s *memlock.Store, acquire acquires) {
+	"a delay is on the way to the service": func(t *testing.T, s *Store, acquire acquires) {
 		s.SetDelay(time.Second / 2)
 		began := time.Now()
 		backendtest.OK(t, s.Release(t.Context(), claim("mine")))
@@ -72,7 +71,7 @@ var faults = map[string]func(t *testing.T, s *memlock.Store, acquire acquires){
 		s.SetDelay(0)
 		backendtest.OK(t, acquire("other", time.Second)) // the late one was not executed
 	},
-	"a dropped reply is of a call that was executed": func(t *testing.T, s *memlock.Store, acquire acquires) {
+	"a dropped reply is of a call that was executed": func(t *testing.T, s *Store, acquire acquires) {
 		s.DropReplies(1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -88,11 +87,11 @@ var faults = map[string]func(t *testing.T, s *memlock.Store, acquire acquires){
 // In virtual time, on a Store where mine owns the name for an hour.
 func TestTheFaultsDoWhatTheyAreDocumentedToDo(t *testing.T) {
 	t.Parallel()
-	for what, test := range faults {
+	for what, test := range documentedFaults {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := memlock.New()
+				s := New()
 				acquire := func(token string, patience time.Duration) error {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()

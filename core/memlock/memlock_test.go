@@ -1,26 +1,26 @@
-package memlock_test
+package memlock
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config { return service(memlock.New()) })
+	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config { return service(New()) })
 }
 
 // service is what the suite can do to a Store.
-func service(s *memlock.Store) drivertest.Config {
+func service(s *Store) drivertest.Config {
 	return drivertest.Config{
 		Driver: func() driver.Driver { return s },
 		Unreachable: func() driver.Driver {
-			down := memlock.New()
+			down := New()
 			down.SetDown(true)
 			return down
 		},
@@ -28,8 +28,15 @@ func service(s *memlock.Store) drivertest.Config {
 			s.Steal(name)
 			s.Renew(context.Background(), []driver.Claim{{Name: name, Token: "thief", TTL: time.Hour}}) // without expiry
 		},
-		Delete:    s.Lose,
-		Leftovers: s.Leftovers,
+		Delete: s.Lose,
+		Leftovers: func() (all []string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for name, r := range s.names {
+				all = append(all, fmt.Sprintf("%s: %d holders, %d in the queue", name, len(r.holders), len(r.queue)))
+			}
+			return all
+		},
 		Through: func() (driver.Driver, []drivertest.Wire) {
 			link := drivertest.NewLink(s)
 			return link, []drivertest.Wire{wire{link, s}}
@@ -40,7 +47,7 @@ func service(s *memlock.Store) drivertest.Config {
 // wire is a Link whose black hole is that of the Store: it holds up the looks of a Wait under way.
 type wire struct {
 	*drivertest.Link
-	store *memlock.Store
+	store *Store
 }
 
 func (w wire) BlackHole(on bool) {

@@ -3,9 +3,9 @@ package memlock
 import (
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/internal/ranked"
 )
 
@@ -15,19 +15,15 @@ func TestAGrantThatNobodyHasReadYetBlocksNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // where nobody can go on, the test fails
 		s := New()
-		holder := driver.Claim{Name: "name", Token: "holder", TTL: time.Minute}
-		waiter := driver.Claim{Name: "name", Token: "waiter", TTL: time.Minute}
+		holder, waiter := claim("holder"), claim("waiter")
 		told := make(chan driver.Grant, 1)
 		for range 2 {
-			if _, err := s.Acquire(t.Context(), holder); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.Acquire(t.Context(), holder)
+			backendtest.OK(t, err)
 			if _, _, err := s.look(ranked.Claim{Claim: waiter}, told, false); driver.Explain(err).Held == nil {
 				t.Fatal(err)
 			}
-			if err := s.Release(t.Context(), holder); err != nil {
-				t.Fatal(err)
-			}
+			backendtest.OK(t, s.Release(t.Context(), holder))
 			if err := s.Renew(t.Context(), []driver.Claim{waiter})[0]; err != nil {
 				t.Errorf("the waiter was not granted the name: %v", err)
 			}
