@@ -25,7 +25,7 @@ type mutant struct {
 	wait    func(m *mutant, ctx context.Context, c driver.Claim) (driver.Grant, error)
 	renew   func(m *mutant, ctx context.Context, claims []driver.Claim) []error
 	release func(m *mutant, ctx context.Context, c driver.Claim) error
-	close   func(ctx context.Context) error
+	close   func(m *mutant) error
 
 	shows  func(info *inspect.LeaseInfo)
 	evict  func(m *mutant, ctx context.Context, name, handle string) error
@@ -106,9 +106,9 @@ func (m *mutant) Release(ctx context.Context, c driver.Claim) error {
 	return m.store.Release(ctx, c)
 }
 
-func (m *mutant) Close(ctx context.Context) error {
+func (m *mutant) Close(context.Context) error {
 	if m.close != nil {
-		return m.close(ctx)
+		return m.close(m)
 	}
 	return nil
 }

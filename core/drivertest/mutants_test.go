@@ -132,17 +132,15 @@ var mutants = map[string]faulty{
 		n := 0
 		return func(c driver.Capabilities) driver.Capabilities { n++; c.MaxName = n; return c }
 	}()}, "CapabilitiesAreAlwaysTheSame"},
-	"it can be closed once": {mutant{close: func() func(context.Context) error {
-		n := 0
-		return func(context.Context) error {
-			if n++; n > 1 {
-				return errors.New("closed")
-			}
-			return nil
+	"it can be closed once": {mutant{close: func(m *mutant) error {
+		m.asked("close", claim{})
+		if n, _ := m.did("close", claim{}); n > 1 {
+			return errors.New("closed")
 		}
-	}()}, "CloseReturnsAndWhatItEndedBeginsAgain"},
+		return nil
+	}}, "CloseReturnsAndWhatItEndedBeginsAgain"},
 	"Close waits for ever": {
-		mutant{close: func(context.Context) error { time.Sleep(time.Minute); return nil }}, "ASilentServiceEndsNoCallLate",
+		mutant{close: func(*mutant) error { time.Sleep(time.Minute); return nil }}, "ASilentServiceEndsNoCallLate",
 	},
 	"names stay":                           {mutant{leftover: []string{"name-1"}}, "NamesUsedOnceLeaveNothing"},
 	"an outage loses data":                 {mutant{forgets: true}, "AKilledServerIsUnavailableAndComesBack"},
@@ -234,12 +232,11 @@ var mutants = map[string]faulty{
 		}
 		return m.store.Acquire(ctx, c)
 	}}, "EachOperationSurvivesAConnectionCutAtEachStep AcquireIsIdempotentPerToken"},
-	"a permit asked for again is another one": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		if n, _ := m.did("acquire", c); n > 1 {
+	"a permit asked for again is another one": {mutant{acquire: asks(func(m *mutant, c *claim) {
+		if n, _ := m.did("acquire", *c); n > 1 {
 			c.Token += "again"
 		}
-		return m.store.Acquire(ctx, c)
-	}}, "AcquireIsIdempotentPerToken"},
+	}).acquire}, "AcquireIsIdempotentPerToken"},
 	"only one fence of a block is reserved": {mutant{acquire: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		n := c.Fences
 		c.Fences = 0
@@ -259,10 +256,10 @@ var mutants = map[string]faulty{
 		return everybody(m.looks(c))
 	}}, `KindsDoNotMeetUnderConcurrency AHandoffOfNoNameIsAnOrdinaryClaim AForeignValueInFrontOfAQueueIsWaitedFor
 		AWaiterGetsThePermitThatComesFree`},
-	"a wait begins late": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		time.Sleep(time.Second)
-		return m.store.Wait(ctx, c)
-	}}, "AWaiterIsGrantedTheNameAtItsRelease AWaitTellsEachRefusalAndReturnsTheLast AWaitForWorkThatIsDoneSaysSoAtOnce"},
+	"a wait begins late": {
+		mutant{wait: asks(func(*mutant, *claim) { time.Sleep(time.Second) }).wait},
+		"AWaiterIsGrantedTheNameAtItsRelease AWaitTellsEachRefusalAndReturnsTheLast AWaitForWorkThatIsDoneSaysSoAtOnce",
+	},
 	"a wait ends late": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		defer time.Sleep(2500 * time.Millisecond)
 		return m.store.Wait(ctx, c)
@@ -285,12 +282,11 @@ var mutants = map[string]faulty{
 		}
 		return m.store.Wait(ctx, c)
 	}}, "AWaiterWithoutNewConnectionsIsServedInItsTurn"},
-	"a wait tells of its first look alone": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+	"a wait tells of its first look alone": {mutant{wait: asks(func(_ *mutant, c *claim) {
 		var once sync.Once
 		tell := c.Tell
 		c.Heard = func(h *driver.Held) { once.Do(func() { tell(h) }) }
-		return m.store.Wait(ctx, c)
-	}}, "AWaitTellsEachRefusalAndReturnsTheLast"},
+	}).wait}, "AWaitTellsEachRefusalAndReturnsTheLast"},
 	"an owner's wait does nothing": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
 		if m.owns(c) {
 			return grant{Fence: 1 << 50}, nil
@@ -304,15 +300,14 @@ var mutants = map[string]faulty{
 		}
 		return m.store.Wait(ctx, c)
 	}}, "ALaterWaitOfTheSameTokenIsGranted AGrantThatNobodyHearsOfIsFoundOrGivenBack"},
-	"the first wish stays": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
-		_, first := m.did("wait", c)
-		first.Heard = c.Heard
-		return m.store.Wait(ctx, first)
-	}}, "WhatMustBeLookedAtIsNeverGrantedDirectly"},
-	"everything is granted directly": {mutant{wait: func(m *mutant, ctx context.Context, c claim) (grant, error) {
+	"the first wish stays": {mutant{wait: asks(func(m *mutant, c *claim) {
+		heard := c.Heard
+		_, *c = m.did("wait", *c)
+		c.Heard = heard
+	}).wait}, "WhatMustBeLookedAtIsNeverGrantedDirectly"},
+	"everything is granted directly": {mutant{wait: asks(func(_ *mutant, c *claim) {
 		c.Dedup, c.Keep, c.Handoff, c.Limit = 0, 0, "", 0
-		return m.store.Wait(ctx, c)
-	}}, `WhatMustBeLookedAtIsNeverGrantedDirectly AWaitForWorkThatIsDoneSaysSoAtOnce ReadersDoNotStarveAWriterThatWaits
+	}).wait}, `WhatMustBeLookedAtIsNeverGrantedDirectly AWaitForWorkThatIsDoneSaysSoAtOnce ReadersDoNotStarveAWriterThatWaits
 		KindsDoNotMeetUnderConcurrency`},
 	"a wait leaves the queue as it ends": {fails(func(m *mutant, ctx context.Context, c claim, err error) error {
 		_ = m.store.Release(context.WithoutCancel(ctx), c)
