@@ -60,6 +60,9 @@ func TestATransactionThatIsRefusedForOneIsExecutedForTheOthers(t *testing.T) {
 	if err := <-bad; err == nil {
 		t.Error("a lease that there is not")
 	}
+	if n := sent.Load() - share.MaxAlone; n != 3 {
+		t.Errorf("%d transactions, not one for both and then one for each", n)
+	}
 	if answer, err := s.client.Get(t.Context(), s.lockKey("good")); err != nil || len(answer.Kvs) == 0 {
 		t.Errorf("it is not there: %v", err)
 	}
