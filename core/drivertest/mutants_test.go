@@ -163,8 +163,9 @@ var mutants = map[string]faulty{
 	}, "ACallWhoseContextHasEndedDoesNothing ASilentServiceEndsNoCallLate"},
 
 	// What is asked for.
-	"names meet":                      {asks(func(_ *mutant, c *claim) { c.Name = strings.ToLower(c.Name) }), "NamesDoNotMeet"},
-	"a TTL is half of it":             {asks(func(_ *mutant, c *claim) { c.TTL /= 2 }), "AnExpiredGrantIsOver AGrantIsTrustedNoLongerThanItLasts"},
+	"names meet": {asks(func(_ *mutant, c *claim) { c.Name = strings.ToLower(c.Name) }), "NamesDoNotMeet"},
+	"a TTL is half of it": {asks(func(_ *mutant, c *claim) { c.TTL /= 2 }), `AnExpiredGrantIsOver
+		AGrantIsTrustedNoLongerThanItLasts`},
 	"the first TTL stays":             {asks(func(m *mutant, c *claim) { _, *c = m.did("", *c) }), "AnOwnerThatAsksForSomethingElseHasIt"},
 	"a reader has twice the time":     {asks(when(claim.Shared, func(c *claim) { c.TTL *= 2 })), "EachOfThoseWhoShareHasItsOwnTime"},
 	"one of a few has twice the time": {asks(when(isLimited, func(c *claim) { c.TTL *= 2 })), "EachOfThoseWhoShareHasItsOwnTime"},

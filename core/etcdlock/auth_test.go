@@ -84,7 +84,7 @@ func TestRenewalsAndLooksCostNoAuthentications(t *testing.T) {
 	defer cancel()
 	waits(ctx, t, s, driver.Claim{Name: "name-0", Token: "waiter", TTL: longTTL})
 	if n := authentications() - before; n > 2 {
-		t.Errorf("%d authentications for 3 renewals of %d leases and 5 looks of a waiter, not one for keep-alives and one for watches", n, len(claims))
+		t.Errorf("%d authentications for 3 renewals of %d leases and 5 looks of a waiter, not one for each", n, len(claims))
 	}
 }
 

@@ -232,7 +232,9 @@ func TestAValueOfOtherSoftwareIsForeign(t *testing.T) {
 			t.Errorf("%s: %s %+v", e.value, got.Kind, got.Holders)
 		}
 	}
-	for _, e.value = range []string{"", "v1", "v2 " + short, short, `v1 {"id":"short","ttl":1}`, `v1 {"id":"` + id + `"}`, "v1 " + short + " and more", says("shared", short)} {
+	for _, e.value = range []string{
+		"", "v1", "v2 " + short, short, `v1 {"id":"short","ttl":1}`, `v1 {"id":"` + id + `"}`, "v1 " + short + " and more", says("shared", short),
+	} {
 		if r := recordOf(e); r != (record{}) {
 			t.Errorf("an entry %q: %+v", e.value, r)
 		}
@@ -248,7 +250,8 @@ func TestAnEntryIsWrittenAsItWasRead(t *testing.T) {
 	s.queues(t, c)
 	now := s.seen(t, c)
 	ok(t, s.leave(t.Context(), c, now))
-	if err := s.sit(t.Context(), c, now.own.slot, now.own.entry.revision, now.own.record); !errors.Is(err, errMoved) || s.seen(t, c).own != nil {
+	err := s.sit(t.Context(), c, now.own.slot, now.own.entry.revision, now.own.record)
+	if !errors.Is(err, errMoved) || s.seen(t, c).own != nil {
 		t.Errorf("it is back: %v", err)
 	}
 }

@@ -85,8 +85,9 @@ func TestABucketThatIsNotForLocksIsRefusedWithAdvice(t *testing.T) {
 	made, err := w.near.js.Stream(t.Context(), "KV_locks")
 	ok(t, err)
 	for want, change := range map[string]func(c *jetstream.StreamConfig){
-		"does not exist":   nil,
-		"nats-server 2.11": func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 }, // all that an older server can make
+		"does not exist": nil,
+		// All that an older server can make.
+		"nats-server 2.11": func(c *jetstream.StreamConfig) { c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = false, 0 },
 		"history":          func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 2 },
 		"TTL of its own":   func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 		"mirror": func(c *jetstream.StreamConfig) {
@@ -164,7 +165,8 @@ func TestABucketWithoutReplicasIsWeakAndOneThatIsDeletedIsLookedAtAgain(t *testi
 			granted(t, store, minute(fmt.Sprint("name-", n), "token")) // it can be used
 		}
 		ok(t, w.near.js.DeleteKeyValue(t.Context(), bucket))
-		if err := store.Renew(t.Context(), []driver.Claim{minute("name-0", "token")})[0]; !driver.Explain(err).Nobody || errors.Is(err, driver.ErrNotOwner) {
+		err := store.Renew(t.Context(), []driver.Claim{minute("name-0", "token")})[0]
+		if !driver.Explain(err).Nobody || errors.Is(err, driver.ErrNotOwner) {
 			t.Errorf("renewal in a bucket that was deleted: %v", err)
 		}
 		if err := store.Release(t.Context(), minute("name-0", "token")); !strings.Contains(advice(t, err), "does not exist") {
