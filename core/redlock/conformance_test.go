@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,53 +35,50 @@ func TestConformanceInMemory(t *testing.T) {
 	for what, row := range map[string]struct {
 		nodes int
 		opts  []redlock.Option
-	}{"three": {3, nil}, "four": {4, nil}, "five": {5, nil}, "three with fences": {3, fenced}, "five with fences": {5, fenced}, "without queues": {3, nil}} {
+		as    func(s *memlock.Store) driver.Driver // a process reaches a node
+		slow  time.Duration
+		parts []string // of the suite, if not all
+	}{
+		"three": {nodes: 3}, "four": {nodes: 4}, "five": {nodes: 5},
+		"three with fences": {nodes: 3, opts: fenced}, "five with fences": {nodes: 5, opts: fenced},
+		"without queues": {nodes: 3, as: func(s *memlock.Store) driver.Driver { return plain{s, s} }},
+		// Requests, answers and messages of every node are late, each for itself: three commands, there and back. An entry whose
+		// attempt comes before a quorum has heard of the release may be overtaken, as doc.go says.
+		"over jitter": {
+			nodes: 5, slow: 300 * time.Millisecond, parts: []string{"renew", "wait", "queue", "direct"},
+			as: func(s *memlock.Store) driver.Driver {
+				return struct {
+					*node
+					inspect.Inspector // the suite looks at the queues
+				}{jittery(s), s}
+			},
+		},
+	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
 				stores, down := memory(row.nodes), memory(row.nodes)
-				for i := range stores {
-					down[i].(*memlock.Store).SetDown(true)
-					if what == "without queues" {
-						stores[i], down[i] = plain{stores[i], stores[i].(inspect.Inspector)}, plain{down[i], down[i].(inspect.Inspector)}
+				for _, node := range down {
+					node.(*memlock.Store).SetDown(true)
+				}
+				reach := func(nodes []driver.Driver) driver.Driver {
+					nodes = slices.Clone(nodes)
+					for i, node := range nodes {
+						if row.as != nil {
+							nodes[i] = row.as(node.(*memlock.Store))
+						}
 					}
+					return redlock.New(nodes, row.opts...)
 				}
 				return drivertest.Config{
-					Driver:      func() driver.Driver { return redlock.New(stores, row.opts...) },
-					Unreachable: func() driver.Driver { return redlock.New(down, row.opts...) },
-					Slow:        time.Millisecond, // it asks for a rank before it stands in the queue
+					Driver:      func() driver.Driver { return reach(stores) },
+					Unreachable: func() driver.Driver { return reach(down) },
+					Slow:        max(row.slow, time.Millisecond), // it asks for a rank before it stands in the queue
+					Overtaken:   row.slow > 0,
 				}
-			})
+			}, row.parts...)
 		})
 	}
-}
-
-// Requests, answers and messages of every node are late, each for itself. An entry whose attempt comes before a quorum has heard of the
-// release may be overtaken, as doc.go says.
-func TestConformanceOverJitterInMemory(t *testing.T) {
-	t.Parallel()
-	drivertest.RunInBubble(t, func(testing.TB) drivertest.Config {
-		nodes, down := memory(5), memory(5)
-		for _, node := range down {
-			node.(*memlock.Store).SetDown(true)
-		}
-		return drivertest.Config{
-			Driver: func() driver.Driver {
-				late := make([]driver.Driver, len(nodes))
-				for i, n := range nodes {
-					s := n.(*memlock.Store)
-					late[i] = struct {
-						*node
-						inspect.Inspector // the suite looks at the queues
-					}{jittery(s), s}
-				}
-				return redlock.New(late)
-			},
-			Unreachable: func() driver.Driver { return redlock.New(down) },
-			Slow:        300 * time.Millisecond, // three commands, each of which may be late there and back
-			Overtaken:   true,
-		}
-	}, "renew", "wait", "queue", "direct")
 }
 
 // A call is over when a quorum has answered. What is on its way to the other nodes then sets its own TTL there, and must not

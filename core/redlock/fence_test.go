@@ -38,31 +38,6 @@ func (p *process) granted(without ...int) (fence uint64) {
 	return x.Fence()
 }
 
-// The quorum that answers who asks again is another one, whose nodes have all minted smaller fences.
-func TestWhoAsksAgainGetsNoSmallerFence(t *testing.T) {
-	t.Parallel()
-	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
-		p := m.fenced()
-		m.ahead(0, 1<<52)
-		c := p.claim("token")
-		last := uint64(1 << 52)
-		for _, without := range [][]int{{3, 4}, {0, 1}, {}} {
-			for _, i := range without {
-				p.links[i].All(lab.Refused)
-			}
-			g, err := p.store.Acquire(t.Context(), c)
-			ok(t, err)
-			if g.Fence < last {
-				t.Errorf("without %v: fence %d after %d", without, g.Fence, last)
-			}
-			last = g.Fence
-			synctest.Wait()
-			p.heal()
-		}
-		ok(t, p.store.Release(t.Context(), c))
-	})
-}
-
 // A node had counted on from the lease's fence, and has lost its memory since. Asked again, it takes part once more.
 func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 	t.Parallel()
@@ -100,29 +75,5 @@ func TestAQuorumCountsOnFromTheFenceOfWhoAsksAgain(t *testing.T) {
 		if fence := q.granted(0, 2); fence <= last {
 			t.Errorf("fence %d after %d", fence, last)
 		}
-	})
-}
-
-// A node that forgets takes the counter from whoever holds a name there, as it takes the lock.
-func TestANodeThatForgetsLearnsTheFenceFromItsHolder(t *testing.T) {
-	t.Parallel()
-	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
-		forgetting := make([]*node, 5)
-		p := m.over(m.wrapped(func(i int, n *node) { forgetting[i] = n }), redlock.WithFence())
-		m.ahead(0, 1<<52)
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		for _, node := range forgetting { // one at a time
-			synctest.Wait()
-			node.Store(memlock.New())
-			time.Sleep(ttl / 2)
-			ok(t, x.Err())
-		}
-		ok(t, x.Release(t.Context()))
-		y, err := p.locks.Acquire(t.Context(), "name")
-		if ok(t, err); y.Fence() <= x.Fence() {
-			t.Errorf("fence %d after %d", y.Fence(), x.Fence())
-		}
-		ok(t, y.Release(t.Context()))
 	})
 }

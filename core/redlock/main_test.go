@@ -1,16 +1,13 @@
 package redlock_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
@@ -29,17 +26,13 @@ func TestMain(m *testing.M) {
 }
 
 // dial returns a client that ends with the test.
-func dial(t testing.TB, addr string) *redis.Client {
+func dial(t testing.TB, addr string, opts ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{
-		Addr: addr, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	o := &redis.Options{Addr: addr, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+	for _, opt := range opts {
+		opt(o)
+	}
+	rdb := redis.NewClient(o)
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
-}
-
-func end(locks *core.Locker) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	_ = locks.Close(ctx) // the test may have left leases
 }

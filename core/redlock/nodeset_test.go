@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/redlock"
@@ -58,13 +59,8 @@ func (m *nodeSet) process(opts ...redlock.Option) *process {
 // over is a process that has these nodes.
 func (m *nodeSet) over(nodes []driver.Driver, opts ...redlock.Option) *process {
 	m.t.Helper()
-	p := &process{m: m}
-	p.store = redlock.New(nodes, opts...)
-	locks, err := core.New(p.store, core.WithTTL(ttl))
-	ok(m.t, err)
-	p.locks = locks
-	m.t.Cleanup(func() { end(locks) })
-	return p
+	store := redlock.New(nodes, opts...)
+	return &process{m: m, store: store, locks: backendtest.Locker(m.t, store, ttl)}
 }
 
 // next decides the fates of the next call of a kind at each node.

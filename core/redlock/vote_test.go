@@ -1,15 +1,11 @@
 package redlock_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
@@ -73,50 +69,7 @@ func (p *process) heal() {
 	}
 }
 
-// jitter gives links other delays again and again, until ctx ends: so a command can overtake an earlier one.
-func jitter(ctx context.Context, links []*lab.Net, rnd *rand.Rand, most time.Duration) {
-	some := func() time.Duration { return time.Duration(rnd.Int64N(int64(most))) }
-	for ctx.Err() == nil {
-		for _, l := range links {
-			l.Delay(some(), some()/8)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// Each attempt has two nodes, and a third one that answers too late: that one must not be in the way of the next
-// attempt as somebody else.
-func TestNobodyIsRefusedForWhatIsLeftOfItsOwnAttempts(t *testing.T) {
-	t.Parallel()
-	got := 0
-	for seed := range uint64(5) {
-		overNodes(t, 5, func(t *testing.T, m *nodeSet) {
-			p := m.fenced()
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			go jitter(ctx, p.links[2:3], rand.New(rand.NewPCG(seed, 3)), 1500*time.Millisecond)
-			p.links[0].All(lab.Refused)
-			p.links[1].All(lab.Refused)
-			for i := range 25 {
-				x, err := p.locks.TryAcquire(t.Context(), fmt.Sprint("name-", i))
-				if errors.Is(err, core.ErrHeld) {
-					t.Errorf("seed %d, name %d: %v", seed, i, err)
-				}
-				if err == nil {
-					got++
-					_ = x.Release(t.Context()) // it may not be confirmed in time
-				}
-			}
-			cancel()
-			p.heal()
-		})
-	}
-	if got == 0 {
-		t.Error("nothing was granted")
-	}
-}
-
-// The same when neither the attempt nor a release has had an answer. The Store remembers until when that may be there, and not the attempt.
+// Neither the attempt nor a release has had an answer. The Store remembers until when that may be there, and not the attempt.
 func TestNobodyIsRefusedForWhatWentUnanswered(t *testing.T) {
 	t.Parallel()
 	overNodes(t, 3, func(t *testing.T, m *nodeSet) {

@@ -222,53 +222,36 @@ func (m *nodeSet) wantLine(n int, nodes ...*memlock.Store) {
 	}
 }
 
-// Whoever has a quorum comes before those who wait. Otherwise nodes that have lost its lock would be lost to it for
-// as long as anybody waits.
-func TestAHealingComesBeforeThoseWhoWait(t *testing.T) {
+// A holder gets the name from a quorum, while the release of the last one is still on its way to the other nodes. Any node may
+// forget it from then on, and nobody else has a quorum.
+func TestAHolderIsSoonAtTheNodesThatHadNotHeardOfTheLastRelease(t *testing.T) {
 	t.Parallel()
-	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
-		p := m.process()
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		served := m.queue(2)
-		for i := range m.stores {
-			p.flush(i)
-			time.Sleep(ttl / 2) // it has been renewed
-			ok(t, x.Err())
-			m.wantTaken(5)
-		}
-		if order, _ := m.serve(x, served); len(order) != 2 {
-			t.Errorf("%v", order)
-		}
-	})
-}
-
-// The last holder's release reaches a quorum, and then the others. The next holder does not wait for them, nor leave
-// them to chance.
-func TestTheNextHolderSoonHasAllNodes(t *testing.T) {
-	t.Parallel()
-	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
-		p, next := m.process(), m.process()
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			y, err := next.locks.Acquire(t.Context(), "name")
-			ok(t, err)
+	for what, slow := range map[string]time.Duration{"it asks": 0, "it asks slowly": 5 * time.Millisecond, "it waits": 0} {
+		overNodes(t, 5, func(t *testing.T, m *nodeSet) {
+			last, next := m.holder("last"), m.process()
+			last.links[3].Delay(9*time.Millisecond, 0)
+			last.links[4].Delay(9*time.Millisecond, 0)
+			next.links[4].Delay(slow, 0)
+			c, got := next.claim("next"), make(chan error, 1)
+			if what == "it waits" {
+				go func() { got <- next.stands(c, ttl) }()
+				synctest.Wait()
+			}
+			ok(t, last.store.Release(t.Context(), last.claim("last")))
+			if what != "it waits" {
+				got <- acquires(t, next, c)
+			}
+			ok(t, <-got)
 			time.Sleep(50 * time.Millisecond)
 			for i, s := range m.stores {
 				if info, err := s.Inspect(t.Context(), "name"); err != nil || !info.Held || len(info.Line) > 0 {
-					t.Errorf("node %d: %+v, %v", i, info, err)
+					t.Errorf("%s, node %d: %+v, %v", what, i, info, err)
 				}
 			}
-			ok(t, y.Release(t.Context()))
+			next.heal()
+			ok(t, next.store.Release(t.Context(), c))
+			m.wantTaken(0)
+			m.wantLine(0, m.stores...)
 		})
-		synctest.Wait()
-		p.links[3].Delay(5*time.Millisecond, 0)
-		p.links[4].Delay(5*time.Millisecond, 0)
-		ok(t, x.Release(t.Context()))
-		wg.Wait()
-		m.wantTaken(0)
-		m.wantLine(0, m.stores...)
-	})
+	}
 }
