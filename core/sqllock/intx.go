@@ -32,8 +32,8 @@ import (
 //
 // InTx waits until ctx ends. After any error, roll the transaction back.
 //
-// InTx first asks the database for its version, which is a round trip. The rest depends on the
-// database:
+// InTx first asks the database for its version, which is a round trip, or two in MySQL. The rest depends on
+// the database:
 //
 //   - PostgreSQL takes an advisory lock of the transaction. Its number is the first 64 bits of the
 //     name's SHA-256.
@@ -102,22 +102,30 @@ ON DUPLICATE KEY UPDATE name = VALUES(name)`
 	sqliteInTx = `DELETE FROM TABLE_NAME WHERE false`
 )
 
-// dialectOf asks in a way that no transaction of PostgreSQL's fails of.
+// dialectOf asks in a way that no transaction of PostgreSQL's fails of, and that runs nobody else's function there.
 func dialectOf(ctx context.Context, tx *sql.Tx) (Dialect, error) {
 	var version string
-	if err := tx.QueryRowContext(ctx, "SELECT version()").Scan(&version); err != nil {
-		if tx.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version) == nil {
+	asks := func(query string) error { return tx.QueryRowContext(ctx, query).Scan(&version) }
+	if asks("SELECT pg_catalog.version()") == nil {
+		if strings.HasPrefix(version, "PostgreSQL ") {
+			return Postgres, nil
+		}
+		return "", unknownDatabase(version)
+	}
+	if err := asks("SELECT version()"); err != nil {
+		if asks("SELECT sqlite_version()") == nil {
 			return SQLite, nil
 		}
 		return "", err
 	}
-	switch {
-	case strings.HasPrefix(version, "PostgreSQL "):
-		return Postgres, nil
-	case version != "" && version[0] >= '1' && version[0] <= '9':
+	if version != "" && version[0] >= '1' && version[0] <= '9' {
 		return MySQL, nil
 	}
-	return "", fmt.Errorf("sqllock: InTx: unknown database %.60q", version)
+	return "", unknownDatabase(version)
+}
+
+func unknownDatabase(version string) error {
+	return fmt.Errorf("sqllock: InTx: unknown database %.60q", version)
 }
 
 // advisory is the number that stands for a name.

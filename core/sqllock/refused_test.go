@@ -256,7 +256,8 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 		"pg_notify(text, text) RETURNS void", "split_part(text, text, int) RETURNS text", "concat(text, text) RETURNS text",
 		"json_to_recordset(json) RETURNS SETOF record", "jsonb_array_elements(jsonb) RETURNS SETOF jsonb", "to_jsonb(bigint) RETURNS jsonb",
 		"jsonb_set(jsonb, text[], jsonb) RETURNS jsonb", "jsonb_agg(jsonb) RETURNS jsonb", "bool_or(boolean) RETURNS boolean",
-		"max(bigint) RETURNS bigint", "pg_is_in_recovery() RETURNS boolean", "set_config(text, text, boolean) RETURNS text", "pg_advisory_xact_lock(bigint) RETURNS void",
+		"max(bigint) RETURNS bigint", "pg_is_in_recovery() RETURNS boolean", "version() RETURNS text",
+		"set_config(text, text, boolean) RETURNS text", "pg_advisory_xact_lock(bigint) RETURNS void",
 		"trap_json(jsonb, jsonb) RETURNS jsonb", "trap_text(jsonb, jsonb) RETURNS text", "trap_times(numeric, int) RETURNS numeric",
 	} {
 		d.exec(t, "CREATE FUNCTION public."+f+" LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$")
