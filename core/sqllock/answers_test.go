@@ -56,37 +56,40 @@ func TestAPageOfRowsOutOfUseGoesInOneCommit(t *testing.T) {
 
 func ofMany(text string) bool { return strings.Contains(text, "json_to_recordset") }
 
-// A few calls that get no answer, so that the next ones share a statement.
-func hang(ctx context.Context, few int, call func(ctx context.Context, c driver.Claim)) {
-	for i := range few {
-		name := fmt.Sprint("hangs-", i)
-		go call(ctx, driver.Claim{Name: name, Token: name, TTL: time.Minute})
-	}
-}
-
 const inFlight = 4 // statements of a kind, before claims share one
+
+// sharing is onFake, where so many calls hang that the next claim shares a statement.
+func sharing(t *testing.T, hangs func(s *sqllock.Store, c driver.Claim), answer fake) *sqllock.Store {
+	t.Helper()
+	var hanging atomic.Int32
+	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+		if !ofMany(text) && hanging.Add(1) <= inFlight {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return answer(ctx, text)
+	})
+	for i := range inFlight {
+		name := fmt.Sprint("hangs-", i)
+		go hangs(s, driver.Claim{Name: name, Token: name, TTL: time.Minute})
+	}
+	eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
+	return s
+}
 
 func TestAGrantThatWasRolledBackIsNone(t *testing.T) {
 	t.Parallel()
-	var hanging, shared atomic.Int32
-	s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
+	var shared atomic.Int32
+	hangs := func(s *sqllock.Store, c driver.Claim) { _, _ = s.Acquire(t.Context(), c) }
+	s := sharing(t, hangs, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
 		switch {
 		case ofMany(text) && shared.Add(1) == 1:
 			return row(int64(0), int64(7)), stateError("40001") // at the commit
-		case ofMany(text):
-			return nil, nil
-		case strings.HasPrefix(text, "INSERT") && hanging.Add(1) <= inFlight:
-			<-ctx.Done()
-			return nil, ctx.Err()
 		case strings.HasPrefix(text, "SELECT"):
 			return row(int64(1), "name", "another", "who", int64(1), int64(1_000_000), int64(1), "", false), nil
 		}
 		return nil, nil
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	hang(ctx, inFlight, func(ctx context.Context, c driver.Claim) { _, _ = s.Acquire(ctx, c) })
-	eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
 	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
 	backendtest.IsHeld(t, err)
 }
@@ -144,29 +147,18 @@ func TestAStatementThatMariaDBRollsBackIsSentAgain(t *testing.T) {
 // a pooler breaks, or that fails.
 func TestAReleaseThatMayHaveBeenCommittedIsNoRefusal(t *testing.T) {
 	t.Parallel()
+	hangs := func(s *sqllock.Store, c driver.Claim) { _ = s.Release(t.Context(), c) }
 	for _, state := range []stateError{"57P01", "08P01", "58030", "XX000", "40003"} {
-		t.Run(string(state), func(t *testing.T) {
-			t.Parallel()
-			var hanging atomic.Int32
-			s, _ := onFake(t, func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
-				switch {
-				case ofMany(text):
-					return nil, state
-				case hanging.Add(1) <= inFlight:
-					<-ctx.Done()
-					return nil, ctx.Err()
-				}
-				return nil, nil
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			hang(ctx, inFlight, func(ctx context.Context, c driver.Claim) { _ = s.Release(ctx, c) })
-			eventually(t, "they hang", func() bool { return hanging.Load() == inFlight })
-			err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
-			if err == nil || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
-				t.Error(err)
+		s := sharing(t, hangs, func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+			if ofMany(text) {
+				return nil, state
 			}
+			return nil, nil
 		})
+		err := s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+		if err == nil || errors.Is(err, driver.ErrNotOwner) || errors.Is(err, driver.ErrNotSent) {
+			t.Errorf("%s: %v", state, err)
+		}
 	}
 }
 
@@ -181,6 +173,7 @@ func TestWhatAServerSaysDecidesWhoIsToDoWhat(t *testing.T) {
 		"25006": {"primary", true, true},
 		"42P01": {"sqllock.Schema", true, false}, "42703": {"sqllock.Schema", true, false},
 		"42501": {"SELECT, INSERT, UPDATE and DELETE", true, false}, "53100": {"disk", true, false},
+		"26000": {"default_query_exec_mode", true, false}, "42P05": {"default_query_exec_mode", true, false}, // behind a pooler
 	} {
 		s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return nil, state })
 		if c.refused {
@@ -239,18 +232,6 @@ func TestAnAcquireThatWasSentIsNotCalledUnsent(t *testing.T) {
 	if err == nil || errors.Is(err, driver.ErrNotSent) {
 		t.Error(err)
 	}
-}
-
-// Who only asks once keeps no connection: nobody would close it.
-func TestOnlyWhoWaitsOpensAConnectionToListen(t *testing.T) {
-	t.Parallel()
-	s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) { return row(""), nil },
-		sqllock.WithListen(func(context.Context) (sqllock.Listener, error) {
-			t.Error("opened")
-			return nil, errors.New("no connection")
-		}))
-	_, _ = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}) // what it answers does not matter
-	ok(t, s.Close(t.Context()))
 }
 
 func TestAWaitWhoseStatementWasNotAnsweredSaysSo(t *testing.T) {

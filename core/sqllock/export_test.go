@@ -17,7 +17,7 @@ func (s *Store) Queue(ctx context.Context, c driver.Claim, between func()) error
 
 // Pause is how long a waiter that has waited for so long waits before it looks again, where so many are before it, and the
 // name was taken, or freed, a while ago.
-func Pause(waited, ago time.Duration, before int, held bool) time.Duration {
+func Pause(d Dialect, waited, ago time.Duration, before int, held bool) time.Duration {
 	r := row{now: time.Now().UnixMicro()}
 	r.fence = r.now - ago.Microseconds()
 	if held {
@@ -26,5 +26,5 @@ func Pause(waited, ago time.Duration, before int, held bool) time.Duration {
 	for i := range before + 1 {
 		r.Queue = append(r.Queue, entry{Token: string(rune('a' + i)), Came: r.now - waited.Microseconds()})
 	}
-	return r.pause(driver.Claim{Token: string(rune('a' + before))}, lastPoll)
+	return r.pause(driver.Claim{Token: string(rune('a' + before))}, d.lastPoll())
 }

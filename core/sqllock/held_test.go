@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/fence"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/sqllock"
 )
 
@@ -89,8 +90,8 @@ func TestOnlyWhatIsHeldCommits(t *testing.T) {
 func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
-		table := d.table(t)
-		db := d.open(t)
+		name, db := d.tableNamed(t), d.open(t)
+		table := sqllock.WithTable(name)
 		s, other := sqllock.New(db, d.dialect, table), sqllock.New(d.open(t), d.dialect, table)
 		held := func(f uint64, end func(*sql.Tx) error) error {
 			t.Helper()
@@ -124,16 +125,14 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 			return other.Queue(t.Context(), next, sync.OnceFunc(func() { ok(t, tx.Commit()) }))
 		}))
 		var stands bool
-		ok(t, db.QueryRowContext(t.Context(), "SELECT state <> '' FROM "+tableName(table)+" WHERE name = 'name'").Scan(&stands))
+		ok(t, db.QueryRowContext(t.Context(), "SELECT state <> '' FROM "+name+" WHERE name = 'name'").Scan(&stands))
 		if !stands {
 			t.Error("no waiter stands in the queue")
 		}
 		stale("after a waiter's place", g.Fence+4)
 		ok(t, held(g.Fence+5, (*sql.Tx).Commit))
 		ok(t, held(g.Fence+uint64(g.Fences)-1, (*sql.Tx).Commit))
-		if err := held(g.Fence+uint64(g.Fences), (*sql.Tx).Commit); !errors.Is(err, fence.ErrStale) {
-			t.Errorf("a fence that was not granted: %v", err)
-		}
+		stale("a fence that was not granted", g.Fence+uint64(g.Fences))
 	})
 }
 
@@ -148,17 +147,7 @@ func TestNobodyTakesTheNameBeforeTheWriteIsCommitted(t *testing.T) {
 		ok(t, err)
 		tx := begin(t, db)
 		ok(t, sqllock.HeldInTx(t.Context(), tx, "name", g.Fence, table))
-		got := make(chan error)
-		go func() {
-			for {
-				_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: time.Minute})
-				if held, _ := errors.AsType[*driver.Held](err); held == nil {
-					got <- err
-					return
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-		}()
+		got := backendtest.Next(t, locker(t, d.open(t), d.dialect, table), "name", core.WithTTL(time.Minute))
 		select {
 		case err := <-got:
 			t.Fatalf("before the transaction ended: %v", err)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,73 +19,23 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	return tx
 }
 
-// known has the name's row made, where there is one: the first transaction of all is told
-// apart in the documentation.
-func known(t *testing.T, db *sql.DB, name string, table sqllock.Option) {
-	t.Helper()
-	tx := begin(t, db)
-	ok(t, sqllock.InTx(t.Context(), tx, name, table))
-	ok(t, tx.Commit())
-}
-
-func TestTransactionsOfOneNameTakeTurns(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, d database) {
-		table := d.table(t)
-		db := d.open(t)
-		d.exec(t, "CREATE TABLE counters (id BIGINT NOT NULL PRIMARY KEY, value BIGINT NOT NULL)")
-		d.exec(t, "INSERT INTO counters VALUES (1, 0)")
-		known(t, db, "counter", table)
-		var wg sync.WaitGroup
-		for i := range 8 {
-			wg.Go(func() {
-				for range 10 {
-					if err := count(t.Context(), db, table, i == 0); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		var value int
-		ok(t, db.QueryRowContext(t.Context(), "SELECT value FROM counters").Scan(&value))
-		if value != 70 {
-			t.Errorf("70 counted to %d", value)
-		}
-	})
-}
-
-// count adds one, with a read and a write that nothing but the lock keeps together.
-func count(ctx context.Context, db *sql.DB, table sqllock.Option, rollback bool) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	if err := sqllock.InTx(ctx, tx, "counter", table); err != nil {
-		return err
-	}
-	var value int64
-	if err := tx.QueryRowContext(ctx, "SELECT value FROM counters WHERE id = 1").Scan(&value); err != nil {
-		return err
-	}
-	text := fmt.Sprintf("UPDATE counters SET value = %d WHERE id = 1", value+1)
-	if _, err := tx.ExecContext(ctx, text); err != nil || rollback {
-		return err
-	}
-	return tx.Commit()
-}
-
+// What is read after it is all that was committed under the name before.
 func TestInTxWaitsUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, d database) {
 		table := d.table(t)
 		d.source = strings.ReplaceAll(d.source, "busy_timeout(20000)", "busy_timeout(0)")
 		db := d.open(t)
-		known(t, db, "name", table)
+		d.exec(t, "CREATE TABLE data (value BIGINT NOT NULL)")
+		d.exec(t, "INSERT INTO data VALUES (0)")
+		known := begin(t, db) // the first transaction of all is told apart in the documentation
+		ok(t, sqllock.InTx(t.Context(), known, "name", table))
+		ok(t, known.Commit())
 		first := begin(t, db)
 		ok(t, sqllock.InTx(t.Context(), first, "name", table))
 		ok(t, sqllock.InTx(t.Context(), first, "name", table)) // again
+		_, err := first.ExecContext(t.Context(), "UPDATE data SET value = 1")
+		ok(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		if err := sqllock.InTx(ctx, begin(t, db), "name", table); err == nil {
@@ -102,16 +50,19 @@ func TestInTxWaitsUntilItsContextEnds(t *testing.T) {
 			x := acquire(t, locker(t, db, d.dialect, table), "name") // no lease is kept out
 			ok(t, x.Release(t.Context()))
 		}
-		got := make(chan error, 1)
-		second := begin(t, db)
+		got, second := make(chan error, 1), begin(t, db)
 		go func() { got <- sqllock.InTx(t.Context(), second, "name", table) }()
 		select {
 		case err := <-got:
 			t.Fatalf("it did not wait: %v", err)
 		case <-time.After(50 * time.Millisecond):
 		}
-		ok(t, first.Rollback())
+		ok(t, first.Commit())
 		ok(t, <-got)
+		var value int
+		if ok(t, second.QueryRowContext(t.Context(), "SELECT value FROM data").Scan(&value)); value != 1 {
+			t.Errorf("it reads %d", value)
+		}
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,13 +17,10 @@ import (
 	"github.com/holdfast-go/holdfast/core/sqllock/pgxlisten"
 )
 
-// noted is a way to listen that notes what it opens.
+// noted is a way to listen that counts the connections that it opens and closes.
 type noted struct {
-	open func(ctx context.Context) (sqllock.Listener, error)
-
-	mu     sync.Mutex // protects the fields below
-	conns  []sqllock.Listener
-	closed int
+	open           func(ctx context.Context) (sqllock.Listener, error)
+	opened, closed atomic.Int32
 }
 
 type notedConn struct {
@@ -33,70 +30,44 @@ type notedConn struct {
 
 func (n *noted) Open(ctx context.Context) (sqllock.Listener, error) {
 	l, err := n.open(ctx)
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	n.conns = append(n.conns, l)
+	n.opened.Add(1)
 	return notedConn{l, n}, nil
 }
 
 func (c notedConn) Close(ctx context.Context) error {
-	c.by.mu.Lock()
-	c.by.closed++
-	c.by.mu.Unlock()
+	c.by.closed.Add(1)
 	return c.Listener.Close(ctx)
 }
 
-func (n *noted) opened() (conns, closed int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.conns), n.closed
-}
-
-// inLine returns how many places a name's line has.
-func inLine(t *testing.T, s *sqllock.Store, name string) int {
-	t.Helper()
-	info, err := s.Inspect(t.Context(), name)
-	ok(t, err)
-	return len(info.Line)
-}
-
+// Who only asks once keeps no connection: nobody would close it.
 func TestAStoreListensOnOneConnectionWhileAnybodyWaitsAndClosesIt(t *testing.T) {
 	t.Parallel()
 	d := postgres(servers.Postgres(t).Addr(), "")
 	table := d.table(t)
 	listens := &noted{open: pgxlisten.Connect(d.source)}
-	locks, err := core.New(sqllock.New(d.open(t), d.dialect, table, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
-	ok(t, err)
-	holder := locker(t, d.open(t), d.dialect, table)
-	var held []*core.Lease
-	for i := range 5 {
-		held = append(held, acquire(t, holder, fmt.Sprint("name-", i)))
-	}
-	if n, _ := listens.opened(); n != 0 {
+	locks, holder := locker(t, d.open(t), d.dialect, table, sqllock.WithListen(listens.Open)), locker(t, d.open(t), d.dialect, table)
+	held := []*core.Lease{acquire(t, holder, "a"), acquire(t, holder, "b")}
+	_, err := locks.TryAcquire(t.Context(), "a")
+	is(t, err, core.ErrHeld)
+	if n := listens.opened.Load(); n != 0 {
 		t.Errorf("%d connections before anybody waits", n)
 	}
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			x, err := locks.Acquire(t.Context(), fmt.Sprint("name-", i%5))
-			if err == nil {
-				err = x.Release(t.Context())
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
+	var got []<-chan error
+	for _, name := range []string{"a", "b", "a", "b"} {
+		got = append(got, backendtest.Next(t, locks, name))
 	}
-	eventually(t, "somebody listens", func() bool { n, _ := listens.opened(); return n > 0 })
+	eventually(t, "somebody listens", func() bool { return listens.opened.Load() > 0 })
 	for _, x := range held {
 		ok(t, x.Release(t.Context()))
 	}
-	wg.Wait()
+	for _, next := range got {
+		ok(t, <-next)
+	}
 	ok(t, locks.Close(t.Context()))
-	if n, closed := listens.opened(); n != 1 || closed != 1 {
+	if n, closed := listens.opened.Load(), listens.closed.Load(); n != 1 || closed != 1 {
 		t.Errorf("%d connections, %d closed", n, closed)
 	}
 }
@@ -114,19 +85,21 @@ func TestWhoDoesNotHearIsServedAllTheSame(t *testing.T) {
 			t.Parallel()
 			table := d.table(t)
 			listens := &noted{open: open}
-			locks, err := core.New(sqllock.New(d.open(t), d.dialect, table, sqllock.WithListen(listens.Open)), core.WithTTL(ttl))
-			ok(t, err)
+			locks := locker(t, d.open(t), d.dialect, table, sqllock.WithListen(listens.Open))
 			s := sqllock.New(d.open(t), d.dialect, table)
 			holder := backendtest.Locker(t, s, ttl)
 			for range 3 {
 				x := acquire(t, holder, "name")
 				got := backendtest.Next(t, locks, "name")
-				eventually(t, "it is in line", func() bool { return inLine(t, s, "name") == 1 })
+				eventually(t, "it is in line", func() bool {
+					info, err := s.Inspect(t.Context(), "name")
+					return err == nil && len(info.Line) == 1
+				})
 				ok(t, x.Release(t.Context()))
 				ok(t, <-got)
 			}
 			ok(t, locks.Close(t.Context()))
-			if n, closed := listens.opened(); n != closed {
+			if n, closed := listens.opened.Load(), listens.closed.Load(); n != closed {
 				t.Errorf("%d connections, %d closed", n, closed)
 			}
 		})
@@ -141,59 +114,49 @@ func TestAListenerWhoseConnectionBreaksListensAgain(t *testing.T) {
 	locks := locker(t, d.open(t), d.dialect, table, sqllock.WithListen(listens.Open))
 	x := acquire(t, locker(t, d.open(t), d.dialect, table), "name", core.WithTTL(time.Minute))
 	got := backendtest.Next(t, locks, "name", core.WithTTL(time.Minute))
-	for n := 1; n <= 3; n++ {
-		eventually(t, "it listens", func() bool { opened, _ := listens.opened(); return opened >= n })
+	for n := int32(1); n <= 3; n++ {
+		eventually(t, "it listens", func() bool { return listens.opened.Load() >= n })
 		d.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
 	}
 	ok(t, x.Release(t.Context()))
 	ok(t, <-got)
 }
 
-// statementsOf counts the statements that a server has been sent, but for those by which pgx asks whether a
-// connection is still there.
-func statementsOf(srv *servers.Server) int {
-	return strings.Count(srv.Log(), "LOG:  execute ")
-}
-
 // PostgreSQL lets one transaction at a time commit that notifies. Here a commit waits for a standby that there is not.
 func TestAReleaseThatTellsAWaiterHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	srv := servers.Postgres(t, durable...)
-	d := postgres(srv.Addr(), "")
+	d := postgres(servers.Postgres(t, durable...).Addr(), "")
 	table := d.tableNamed(t)
 	s, watch := d.store(t, table), d.open(t)
-	var claims []driver.Claim
-	for i := range 6 {
-		c := driver.Claim{Name: fmt.Sprint("name-", i), Token: fmt.Sprint("token-", i), TTL: time.Hour}
-		if i >= 4 {
-			c.Dedup = time.Hour
-		}
-		_, err := s.Acquire(t.Context(), c)
+	claims := make(map[string]driver.Claim)
+	for _, name := range []string{"one", "two", "marked"} {
+		claims[name] = driver.Claim{Name: name, Token: "token of " + name, TTL: time.Hour}
+		_, err := s.Acquire(t.Context(), claims[name])
 		ok(t, err)
-		claims = append(claims, c)
 	}
 	d.exec(t, "UPDATE "+table+" SET head = 'waiters ' || name")
 	hears, err := pgxlisten.Connect(d.source)(t.Context())
 	ok(t, err)
 	defer func() { _ = hears.Close(context.WithoutCancel(t.Context())) }()
 	ok(t, hears.Listen(t.Context(), "waiters"))
-	heard := make(map[string]bool)
-	hear := func(n int) {
+	hear := func(want string) {
 		t.Helper()
-		for len(heard) < n {
-			name, err := hears.Next(t.Context())
-			ok(t, err)
-			heard[name] = true
+		name, err := hears.Next(t.Context())
+		if ok(t, err); name != want {
+			t.Errorf("a waiter for %q is told, not one for %q", name, want)
 		}
 	}
-
-	d.exec(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-	_, err = watch.ExecContext(t.Context(), "SELECT pg_reload_conf()")
-	ok(t, err)
+	standby := func(change string) {
+		t.Helper()
+		d.exec(t, "ALTER SYSTEM "+change)
+		_, err := watch.ExecContext(t.Context(), "SELECT pg_reload_conf()")
+		ok(t, err)
+	}
 	waitsForStandby := func() (n int) {
 		ok(t, watch.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&n))
 		return n
 	}
+	standby("SET synchronous_standby_names = 'nobody'")
 	sleeper := d.open(t)
 	go func() { // until a commit waits
 		for i := 0; t.Context().Err() == nil; i++ {
@@ -206,24 +169,23 @@ func TestAReleaseThatTellsAWaiterHoldsUpNoOther(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for _, c := range claims[:4] {
-		ok(t, s.Release(ctx, c))
+	for _, name := range []string{"one", "two"} {
+		ok(t, s.Release(ctx, claims[name]))
+		hear(name)
 	}
-	hear(4)
-	durably := make(chan error)
-	for _, c := range claims[4:] {
-		go func() { durably <- s.Release(ctx, c) }()
-	}
-	eventually(t, "those that leave a marker wait", func() bool { return waitsForStandby() == 3 })
+	durably := make(chan error, 1)
+	go func() {
+		c := claims["marked"]
+		c.Dedup = time.Hour
+		durably <- s.Release(ctx, c)
+	}()
+	eventually(t, "one that leaves a marker waits", func() bool { return waitsForStandby() == 2 })
 	if len(durably) > 0 {
 		t.Error("a marker is not durable")
 	}
-	d.exec(t, "ALTER SYSTEM RESET synchronous_standby_names")
-	_, err = watch.ExecContext(t.Context(), "SELECT pg_reload_conf()")
-	ok(t, err)
+	standby("RESET synchronous_standby_names")
 	ok(t, <-durably)
-	ok(t, <-durably)
-	hear(6)
+	hear("marked")
 }
 
 // A row whose owner changes all the time is never as it was read. Whoever wants nothing but a place in its queue gets it.

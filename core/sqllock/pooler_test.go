@@ -1,18 +1,13 @@
 package sqllock_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/core/drivertest/servers"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
@@ -71,39 +66,26 @@ pool_mode = transaction
 default_pool_size = 8
 max_client_conn = 1000
 `, host, port, own)
-	dir, err := os.MkdirTemp("", "holdfast-pgbouncer-") //nolint:usetesting // another account may not enter TempDir's parent
-	ok(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	ok(t, os.Chmod(dir, 0o755))
-	file := filepath.Join(dir, "pgbouncer.ini")
+	file := filepath.Join(t.TempDir(), "pgbouncer.ini")
 	ok(t, os.WriteFile(file, []byte(config), 0o644))
-	var log bytes.Buffer
-	cmd := exec.Command(path, file)
-	cmd.Stdout, cmd.Stderr = &log, &log
+	args := []string{file}
 	if os.Getuid() == 0 { // as which it refuses to run
-		nobody, err := user.Lookup("nobody")
-		ok(t, err)
-		uid, err := strconv.ParseUint(nobody.Uid, 10, 32)
-		ok(t, err)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		args = append(args, "-u", "nobody")
 	}
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	ok(t, l.Close())
 	ok(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended
 		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("log of pgbouncer:\n%s", log.String())
-		}
 	})
-	for range 1000 {
+	eventually(t, "pgbouncer listens", func() bool {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
 		if err == nil {
 			_ = conn.Close()
-			return addr
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("pgbouncer does not listen")
-	return ""
+		return err == nil
+	})
+	return addr
 }

@@ -79,6 +79,13 @@ const (
 	lastPollSQLite = 25 * time.Millisecond
 )
 
+func (d Dialect) lastPoll() time.Duration {
+	if d == SQLite {
+		return lastPollSQLite
+	}
+	return lastPoll
+}
+
 // pause is how long a waiter that nobody tells waits before its next look.
 func (r *row) pause(c driver.Claim, last time.Duration) time.Duration {
 	ahead := r.standing(c.Token)

@@ -129,12 +129,6 @@ func TestFencesCountOnWhereTheClockIsBehindThem(t *testing.T) {
 	})
 }
 
-// tableName finds out what an option says.
-func tableName(table sqllock.Option) string {
-	text, _ := sqllock.Schema(sqllock.SQLite, table)
-	return strings.Split(text, `"`)[1]
-}
-
 // By processes of which each ends soon: none has time to look at all rows, and the first ones may be in use for ever.
 func TestWhatIsOutOfUseGoesAndNothingElse(t *testing.T) {
 	t.Parallel()

@@ -63,12 +63,9 @@ func (w *waiter) look(ctx context.Context, told bool) (driver.Grant, error) {
 			return g, err
 		}
 	}
-	channel, last := "", lastPoll
+	channel := ""
 	if told {
 		channel = w.store.subscriber.channel
-	}
-	if w.store.dialect == SQLite {
-		last = lastPollSQLite
 	}
 	var said struct {
 		grant   driver.Grant
@@ -79,7 +76,7 @@ func (w *waiter) look(ctx context.Context, told bool) (driver.Grant, error) {
 	err := w.store.change(ctx, w.c, func(r *row) {
 		r.stand(w.c, channel, w.beat)
 		said.grant, said.refused = r.ask(w.c)
-		said.turn, said.pause = r.turnOf(w.c), r.pause(w.c, last)
+		said.turn, said.pause = r.turnOf(w.c), r.pause(w.c, w.store.dialect.lastPoll())
 	})
 	if err != nil {
 		return driver.Grant{}, err
