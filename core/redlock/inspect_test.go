@@ -75,7 +75,8 @@ func TestAMinorityThatIsDownHidesNothing(t *testing.T) {
 		m.stores[1].SetDelay(time.Hour)
 		began := time.Now()
 		info, n := operator.look()
-		if nodes := info.Nodes; !info.Held || n != 2 || !nodes[0].Silent || !nodes[1].Silent || nodes[4].Silent || time.Since(began) > time.Second {
+		silent := func(node int) bool { return info.Nodes[node].Silent }
+		if !info.Held || n != 2 || !silent(0) || !silent(1) || silent(4) || time.Since(began) > time.Second {
 			t.Errorf("after %s: %+v, and %d are listed", time.Since(began), info, n)
 		}
 		for _, err := range operator.store.Leases(t.Context(), "") {

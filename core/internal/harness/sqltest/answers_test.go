@@ -9,19 +9,28 @@ import (
 	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
-// answers is a store in a table that is not there yet.
-func (b *bench) answers(table string) *sqlstore.Store {
-	b.Helper()
-	dialect := map[fence.Dialect]sqlstore.Dialect{fence.Postgres: sqlstore.Postgres, fence.MySQL: sqlstore.MySQL, fence.SQLite: sqlstore.SQLite}[b.dialect]
-	s, err := sqlstore.New(b.DB, dialect, table)
-	b.ok(err)
-	return s
-}
-
+// answersAreKept in a table that as many connections make at once as there are processes.
 func answersAreKept(b *bench) {
+	dialects := map[fence.Dialect]sqlstore.Dialect{
+		fence.Postgres: sqlstore.Postgres, fence.MySQL: sqlstore.MySQL, fence.SQLite: sqlstore.SQLite,
+	}
 	table := "answers_of_" + b.data
-	s := b.answers(table)
-	b.ok(s.Create(b.Context()))
+	s, err := sqlstore.New(b.DB, dialects[b.dialect], table)
+	b.ok(err)
+	for round := range 10 {
+		if round > 0 {
+			b.exec("DROP TABLE " + table)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := s.Create(b.Context()); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
 	storetest.Run(b.T, s)
 	for _, window := range []time.Duration{time.Millisecond, time.Hour} {
 		b.ok(s.Save(b.Context(), "purge-"+window.String(), []byte("x"), window))
@@ -32,22 +41,5 @@ func answersAreKept(b *bench) {
 	}
 	if got, err := s.Load(b.Context(), "purge-1h0m0s"); err != nil || string(got) != "x" {
 		b.Errorf("Purge has removed what counts: %q, %v", got, err)
-	}
-}
-
-// theirTableIsMadeByManyAtOnce: by as many connections as there are processes.
-func theirTableIsMadeByManyAtOnce(b *bench) {
-	for range 10 {
-		s := b.answers("made_of_" + b.data)
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				if err := s.Create(b.Context()); err != nil {
-					b.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		b.exec("DROP TABLE made_of_" + b.data)
 	}
 }

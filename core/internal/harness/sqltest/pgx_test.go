@@ -34,7 +34,6 @@ func TestPgxsOwnPoolsAndTransactionsAreGuarded(t *testing.T) {
 		_, err := tx.Exec(ctx, "INSERT INTO data VALUES (1)")
 		return err
 	}
-	errOwn := errors.New("own")
 	for what, err := range map[string]error{
 		"the pool":       fence.DoPgx(ctx, guard, pool, "pool", 7, write),
 		"the same fence": fence.DoPgx(ctx, guard, pool, "pool", 7, write),
@@ -44,40 +43,31 @@ func TestPgxsOwnPoolsAndTransactionsAreGuarded(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	err = fence.DoPgx(ctx, guard, conn, "pool", 6, write)
-	if stale, ok := errors.AsType[*fence.StaleError](err); !ok || stale.Seen != 7 || !errors.Is(err, fence.ErrStale) {
-		t.Errorf("an earlier holder: %v", err)
-	}
-	if err := fence.DoPgx(ctx, guard, pool, "pool", 8, func(tx pgx.Tx) error { return errors.Join(errOwn, write(tx)) }); !errors.Is(err, errOwn) {
-		t.Errorf("the function's error: %v", err)
+	if stale, _ := asStale(fence.DoPgx(ctx, guard, conn, "pool", 6, write)); stale != (fence.StaleError{Key: "pool", Fence: 6, Seen: 7}) {
+		t.Errorf("an earlier holder is told %+v", stale)
 	}
 	tx, err := pool.Begin(ctx)
 	backendtest.OK(t, err)
-	if err := fence.AdvancePgx(ctx, guard, tx, "pool", 7); err != nil { // 8 was rolled back
-		t.Errorf("in a transaction of one's own: %v", err)
-	}
-	if err := errors.Join(write(tx), tx.Commit(ctx)); err != nil {
-		t.Error(err)
+	other, err := fence.NewSQL(fence.SQLite)
+	backendtest.OK(t, err)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	errOwn := errors.New("own")
+	fails := func(tx pgx.Tx) error { return errors.Join(errOwn, write(tx)) }
+	for what, c := range map[string]struct{ err, want error }{
+		"the function's error":     {fence.DoPgx(ctx, guard, pool, "pool", 8, fails), errOwn},
+		"which has rolled back":    {errors.Join(fence.AdvancePgx(ctx, guard, tx, "pool", 7), write(tx), tx.Commit(ctx)), nil},
+		"another dialect":          {fence.DoPgx(ctx, other, pool, "key", 7, write), fence.ErrInvalid},
+		"no guard":                 {fence.DoPgx(ctx, nil, pool, "key", 7, write), fence.ErrInvalid},
+		"no fence":                 {fence.DoPgx(ctx, guard, pool, "key", 0, write), fence.ErrInvalid},
+		"a context that has ended": {fence.DoPgx(ended, guard, pool, "key", 7, write), context.Canceled},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v", what, c.err)
+		}
 	}
 	var rows int
 	if err := pool.QueryRow(ctx, "SELECT count(*) FROM data").Scan(&rows); err != nil || rows != 4 {
 		t.Errorf("%d rows are written, not 4: %v", rows, err)
-	}
-	other, err := fence.NewSQL(fence.SQLite)
-	backendtest.OK(t, err)
-	var none *fence.SQL
-	for what, err := range map[string]error{
-		"another dialect": fence.DoPgx(ctx, other, pool, "key", 7, write),
-		"no guard":        fence.DoPgx(ctx, none, pool, "key", 7, write),
-		"no fence":        fence.DoPgx(ctx, guard, pool, "key", 0, write),
-	} {
-		if !errors.Is(err, fence.ErrInvalid) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	if err := fence.DoPgx(ended, guard, pool, "key", 7, write); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that has ended: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package sqltest
 import (
 	"database/sql"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,54 +12,41 @@ import (
 // quiet is how long what must not happen is looked out for.
 const quiet = 100 * time.Millisecond
 
-func aLateWriteWaitsForTheNewerOneUnderWay(b *bench) {
-	for _, commit := range []bool{true, false} {
+// aWriterWaitsForTheOneUnderWay: then it is late, or reads what an earlier holder has written.
+func aWriterWaitsForTheOneUnderWay(b *bench) {
+	for _, c := range []struct {
+		underWay, next uint64
+		commit         bool
+	}{{12, 11, true}, {12, 11, false}, {11, 12, true}} {
+		b.exec("DELETE FROM " + b.seen)
 		b.ok(b.do(key, 10, 1))
-		newer := b.begin(nil)
-		b.ok(b.guard.Advance(b.Context(), newer, key, 12))
-		late := make(chan error, 1)
-		go func() { late <- b.do(key, 11, 2) }()
+		tx := b.begin(nil)
+		b.ok(b.guard.Advance(b.Context(), tx, key, c.underWay))
+		var read int64
+		done := make(chan error, 1)
+		go func() {
+			done <- b.guard.Do(b.Context(), b.DB, key, c.next, func(tx *sql.Tx) (err error) {
+				read, err = b.value(tx)
+				return err
+			})
+		}()
 		select {
-		case err := <-late:
-			b.Fatalf("it did not wait: %v", err)
+		case err := <-done:
+			b.Fatalf("%+v: it did not wait: %v", c, err)
 		case <-time.After(quiet):
 		}
-		if !commit {
-			b.ok(newer.Rollback())
-			b.ok(<-late)
-			b.has(2)
-			return
+		b.ok(b.write(tx, 2))
+		want, end := int64(2), tx.Commit
+		if !c.commit {
+			want, end = 1, tx.Rollback
 		}
-		b.ok(newer.Commit())
-		b.stale(<-late, key, 11, 12)
-		b.exec("DELETE FROM " + b.seen)
-	}
-}
-
-// whoHasShownItsFenceReadsWhatEarlierHoldersWrote: an earlier holder whose write is under
-// way when the next one shows its fence is not overlooked by it.
-func whoHasShownItsFenceReadsWhatEarlierHoldersWrote(b *bench) {
-	b.ok(b.do(key, 10, 1))
-	earlier := b.begin(nil)
-	b.ok(b.guard.Advance(b.Context(), earlier, key, 11))
-	read := make(chan int64, 1)
-	go func() {
-		defer close(read)
-		_ = b.guard.Do(b.Context(), b.DB, key, 12, func(tx *sql.Tx) error {
-			value, err := b.value(tx)
-			read <- value
-			return err
-		})
-	}()
-	select {
-	case value := <-read:
-		b.Errorf("it has read %d while an earlier holder was writing", value)
-	case <-time.After(quiet):
-	}
-	b.ok(b.write(earlier, 2))
-	b.ok(earlier.Commit())
-	if value := <-read; value != 2 {
-		b.Errorf("it has read %d; want 2", value)
+		b.ok(end())
+		switch err := <-done; {
+		case c.commit && c.next < c.underWay:
+			b.stale(err, key, c.next, c.underWay)
+		case err != nil || read != want:
+			b.Errorf("%+v: it has read %d: %v", c, read, err)
+		}
 	}
 }
 
@@ -98,63 +84,35 @@ func noIsolationLevelLetsALateWriteIn(b *bench) {
 	}
 }
 
-func theFirstWritersOfAKeyRace(b *bench) {
-	for round := range 5 {
+// writersInAHurryEndInOrder: what is written under growing fences grows, whatever the order in which the writers come, and they
+// are the first ones of their key.
+func writersInAHurryEndInOrder(b *bench) {
+	write := func(f uint64) error {
+		return b.guard.Do(b.Context(), b.DB, key, f, func(tx *sql.Tx) error {
+			value, err := b.value(tx)
+			if uint64(value) > f {
+				b.Errorf("%d comes after %d", f, value)
+			}
+			return errors.Join(err, b.write(tx, int64(f)))
+		})
+	}
+	const writers = 16
+	for range 5 {
 		b.exec("DELETE FROM " + b.seen)
+		b.ok(b.write(b, 0))
 		var all sync.WaitGroup
-		for f := uint64(1); f <= 16; f++ {
+		for f := uint64(1); f <= writers; f++ {
 			all.Go(func() {
-				err := b.patiently(f)
-				if f == 16 && err != nil {
-					b.Errorf("the newest: %v", err)
+				err := write(f)
+				for tries := 0; err != nil && !errors.Is(err, fence.ErrStale) && tries < 100; tries++ {
+					err = write(f) // the database broke a deadlock
 				}
-				if err != nil && !errors.Is(err, fence.ErrStale) {
-					b.Error(err)
+				if err != nil && (f == writers || !errors.Is(err, fence.ErrStale)) {
+					b.Errorf("the writer %d: %v", f, err)
 				}
 			})
 		}
 		all.Wait()
-		b.has(16)
-		if b.Failed() {
-			b.Fatalf("in round %d", round)
-		}
+		b.has(writers)
 	}
-}
-
-// patiently writes its fence, and tries again when the database broke a deadlock.
-func (b *bench) patiently(f uint64) (err error) {
-	for range 100 {
-		err = b.do(key, f, int64(f))
-		if err == nil || errors.Is(err, fence.ErrStale) {
-			return err
-		}
-	}
-	return err
-}
-
-// writersInAHurryEndInOrder: what is written under growing fences grows, whatever the order
-// in which the writers come.
-func writersInAHurryEndInOrder(b *bench) {
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 25 {
-				f := 1 + rand.Uint64N(1000)
-				err := b.guard.Do(b.Context(), b.DB, key, f, func(tx *sql.Tx) error {
-					value, err := b.value(tx)
-					if err != nil {
-						return err
-					}
-					if uint64(value) > f {
-						b.Errorf("%d comes after %d", f, value)
-					}
-					return b.write(tx, int64(f))
-				})
-				if err != nil && !errors.Is(err, fence.ErrStale) {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
