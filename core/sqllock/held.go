@@ -131,11 +131,11 @@ func (d Dialect) heldStatement(opts []Option) (statement, error) {
 }
 
 // The fences of a block that count are those from turn to fence; see type row. The check moves turn forward: an earlier
-// turn of the grant, whose lease has ended, is refused from then on.
+// turn of the grant, whose lease has ended, is refused from then on. A name that is free has no time left, and one that is kept, or
+// held by permits, has no turn.
 const (
 	held      = `UPDATE TABLE_NAME SET turn = CASE WHEN turn < 0 THEN -$2 ELSE turn END WHERE ` + heldWith
 	mysqlHeld = `UPDATE TABLE_NAME SET turn = IF(LAST_INSERT_ID(fence) > 0 AND turn < 0, -$2, turn) WHERE ` + heldWith
 
-	heldWith = `name = $1 AND (turn = $2 OR turn < 0 AND -turn <= $2) AND fence >= $2 AND expires > NOW
-	AND token NOT IN ('', '` + byPermits + `') AND token NOT LIKE '` + keptFor + `%' AND token NOT LIKE '` + handoffFor + `%'`
+	heldWith = `name = $1 AND (turn = $2 OR turn < 0 AND -turn <= $2) AND fence >= $2 AND expires > NOW`
 )
