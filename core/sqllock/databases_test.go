@@ -158,17 +158,17 @@ func (d database) config(t testing.TB, table string) drivertest.Config {
 	t.Helper()
 	d.exec(t, schema(t, d.dialect, sqllock.WithTable(table)))
 	return drivertest.Config{
-		Slow:      250 * time.Millisecond, // a waiter asks before it stands in the queue
-		Leftovers: func() []string { return d.taken(t, table) },
+		Slow:      250 * time.Millisecond,                                                                   // a waiter asks before it stands in the queue
+		Leftovers: func() []string { return d.names(t, table, "token <> '' OR head <> '' OR state <> ''") }, // more than a fence
 		Delete:    func(name string) { d.exec(t, "DELETE FROM "+table+" WHERE name = '"+name+"'") },
 		Names:     100, // the row of each stays, and each costs two commits
 	}
 }
 
-// taken are the names whose rows say more than a fence.
-func (d database) taken(t testing.TB, table string) (names []string) {
+// names are those of a table's rows of a kind.
+func (d database) names(t testing.TB, table, kind string) (names []string) {
 	t.Helper()
-	rows, err := d.open(t).QueryContext(t.Context(), "SELECT name FROM "+table+" WHERE token <> '' OR head <> '' OR state <> ''")
+	rows, err := d.open(t).QueryContext(t.Context(), "SELECT name FROM "+table+" WHERE "+kind)
 	ok(t, err)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/core"
@@ -37,46 +36,35 @@ func TestOnlyWhatIsHeldCommits(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
-		refused("a name that nobody has taken", "name", 7)
-		g, err := s.Acquire(t.Context(), c)
-		ok(t, err)
-		ok(t, held("name", g.Fence))
-		refused("a smaller fence", "name", g.Fence-1)
-		refused("a larger fence", "name", g.Fence+1)
-		kept := c
-		kept.Keep = time.Minute
-		ok(t, s.Release(t.Context(), kept))
-		refused("a name that is kept", "name", g.Fence)
-
-		many := driver.Claim{Name: "many", Token: "token", TTL: time.Minute, Fences: 5}
-		g, err = s.Acquire(t.Context(), many)
-		ok(t, err)
-		for i := range uint64(5) {
-			ok(t, held("many", g.Fence+i))
+		acquire := func(c driver.Claim) (driver.Claim, uint64) {
+			t.Helper()
+			c.Token = "token"
+			g := granted(t, s, c)
+			return c, g.Fence
 		}
-		ok(t, s.Renew(t.Context(), []driver.Claim{many})[0])
-		ok(t, held("many", g.Fence+2))
-		ok(t, s.Release(t.Context(), many))
-		refused("a name that is free", "many", g.Fence+2)
-		last := g.Fence + 4
+		refused("a name that nobody has taken", "name", 7)
+		c, f := acquire(driver.Claim{Name: "name", TTL: time.Minute})
+		ok(t, held("name", f))
+		refused("a smaller fence", "name", f-1)
+		refused("a larger fence", "name", f+1)
+		c.Keep = time.Minute
+		ok(t, s.Release(t.Context(), c))
+		refused("a name that is kept", "name", f)
 
-		permit := driver.Claim{Name: "many", Token: "permit", TTL: time.Minute, Limit: 2}
-		_, err = s.Acquire(t.Context(), permit)
-		ok(t, err)
-		refused("beside a permit", "many", last)
-		ok(t, s.Release(t.Context(), permit))
+		c, f = acquire(driver.Claim{Name: "many", TTL: time.Minute, Fences: 5})
+		ok(t, held("many", f+4))
+		ok(t, s.Release(t.Context(), c))
+		refused("a name that is free", "many", f+4)
+		acquire(driver.Claim{Name: "many", TTL: time.Minute, Limit: 2})
+		refused("beside a permit", "many", f+4)
 
-		reader := driver.Claim{Name: "read", Token: "reader", TTL: time.Minute, Limit: driver.Readers}
-		g, err = s.Acquire(t.Context(), reader)
-		ok(t, err)
-		ok(t, held("read", g.Fence))
+		_, f = acquire(driver.Claim{Name: "read", TTL: time.Minute, Limit: driver.Readers})
+		ok(t, held("read", f))
 
-		short := driver.Claim{Name: "short", Token: "token", TTL: 20 * time.Millisecond}
-		g, err = s.Acquire(t.Context(), short)
-		ok(t, err)
-		eventually(t, "its TTL is over", func() bool { return s.Renew(t.Context(), []driver.Claim{{Name: "short", Token: "token"}})[0] != nil })
-		refused("a lease whose TTL is over", "short", g.Fence)
+		short, f := acquire(driver.Claim{Name: "short", TTL: 20 * time.Millisecond})
+		short.TTL = 0
+		eventually(t, "its TTL is over", func() bool { return s.Renew(t.Context(), []driver.Claim{short})[0] != nil })
+		refused("a lease whose TTL is over", "short", f)
 		for what, err := range map[string]error{"no fence": held("name", 0), "no name": held("", 7)} {
 			if err == nil || errors.Is(err, fence.ErrStale) {
 				t.Errorf("%s: %v", what, err)
@@ -109,8 +97,7 @@ func TestAnEarlierTurnDoesNotCommitAfterALaterOne(t *testing.T) {
 			}
 		}
 		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Fences: driver.MaxFences}
-		g, err := s.Acquire(t.Context(), c)
-		ok(t, err)
+		g := granted(t, s, c)
 		ok(t, held(g.Fence+1, (*sql.Tx).Rollback)) // nothing was written
 		ok(t, held(g.Fence, (*sql.Tx).Commit))
 		ok(t, held(g.Fence+1, (*sql.Tx).Commit))
@@ -143,8 +130,7 @@ func TestNobodyTakesTheNameBeforeTheWriteIsCommitted(t *testing.T) {
 		table, db := d.table(t), d.open(t)
 		s := sqllock.New(db, d.dialect, table)
 		c := driver.Claim{Name: "name", Token: "token", TTL: 2 * time.Second}
-		g, err := s.Acquire(t.Context(), c)
-		ok(t, err)
+		g := granted(t, s, c)
 		tx := begin(t, db)
 		ok(t, sqllock.HeldInTx(t.Context(), tx, "name", g.Fence, table))
 		got := backendtest.Next(t, locker(t, d.open(t), d.dialect, table), "name", core.WithTTL(time.Minute))
@@ -167,19 +153,21 @@ func TestPgxsTransactionsAreCheckedToo(t *testing.T) {
 	t.Cleanup(pool.Close)
 	locks := locker(t, d.open(t), d.dialect)
 	x := acquire(t, locks, "name", core.WithTTL(time.Minute))
-	inTx := func(f func(tx pgx.Tx) error) error {
+	inTx := func(name string) error {
 		tx, err := pool.Begin(t.Context())
 		ok(t, err)
 		defer func() { _ = tx.Rollback(t.Context()) }()
-		return f(tx)
+		if err := sqllock.InPgx(t.Context(), tx, name); err != nil {
+			return err
+		}
+		return sqllock.HeldInPgx(t.Context(), tx, name, x.Fence())
 	}
-	ok(t, inTx(func(tx pgx.Tx) error { return sqllock.InPgx(t.Context(), tx, "name") }))
-	ok(t, inTx(func(tx pgx.Tx) error { return sqllock.HeldInPgx(t.Context(), tx, "name", x.Fence()) }))
+	ok(t, inTx("name"))
 	ok(t, x.Release(t.Context()))
-	if err := inTx(func(tx pgx.Tx) error { return sqllock.HeldInPgx(t.Context(), tx, "name", x.Fence()) }); !errors.Is(err, fence.ErrStale) {
+	if err := inTx("name"); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("a lease that is over: %v", err)
 	}
-	if err := inTx(func(tx pgx.Tx) error { return sqllock.InPgx(t.Context(), tx, "") }); err == nil {
+	if inTx("") == nil {
 		t.Error("no name")
 	}
 	var none *sql.Tx

@@ -131,8 +131,7 @@ func TestAReleaseThatTellsAWaiterHoldsUpNoOther(t *testing.T) {
 	claims := make(map[string]driver.Claim)
 	for _, name := range []string{"one", "two", "marked"} {
 		claims[name] = driver.Claim{Name: name, Token: "token of " + name, TTL: time.Hour}
-		_, err := s.Acquire(t.Context(), claims[name])
-		ok(t, err)
+		granted(t, s, claims[name])
 	}
 	d.exec(t, "UPDATE "+table+" SET head = 'waiters ' || name")
 	hears, err := pgxlisten.Connect(d.source)(t.Context())
@@ -198,8 +197,7 @@ func TestAPlaceInTheQueueIsHadWhateverTheOwnersDo(t *testing.T) {
 		table := d.tableNamed(t)
 		s, other := d.store(t, table), d.store(t, table)
 		held := driver.Claim{Name: "name", Token: "holder", TTL: time.Minute}
-		_, err := s.Acquire(t.Context(), held)
-		ok(t, err)
+		granted(t, s, held)
 		reads := 0
 		ok(t, other.Queue(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: time.Minute}, func() {
 			reads++
@@ -218,8 +216,7 @@ func TestWhoJoinsTheQueueOfANameThatHasComeFreeLooksAgain(t *testing.T) {
 	table := d.tableNamed(t)
 	s, other := d.store(t, table), d.store(t, table)
 	held := driver.Claim{Name: "name", Token: "holder", TTL: time.Minute}
-	_, err := s.Acquire(t.Context(), held)
-	ok(t, err)
+	granted(t, s, held)
 	reads := 0
 	ok(t, other.Queue(t.Context(), driver.Claim{Name: "name", Token: "next", TTL: time.Minute}, func() {
 		switch reads++; reads {
@@ -240,8 +237,7 @@ func TestARefusedAcquireLocksNoRow(t *testing.T) {
 	d := postgres(servers.Postgres(t).Addr(), "")
 	table := d.tableNamed(t)
 	s, other := d.store(t, table), d.store(t, table)
-	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "holder", TTL: time.Minute})
-	ok(t, err)
+	granted(t, s, driver.Claim{Name: "name", Token: "holder", TTL: time.Minute})
 	if _, err := other.Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", TTL: time.Minute}); err == nil {
 		t.Fatal("two owners")
 	}

@@ -158,8 +158,7 @@ func TestAUserOfTheTableNeedsFourRights(t *testing.T) {
 		got := backendtest.Next(t, b, name)
 		ok(t, x.Complete(t.Context()))
 		ok(t, <-got)
-		r, err := a.Acquire(t.Context(), "read", core.WithShared())
-		ok(t, err)
+		r := acquire(t, a, "read", core.WithShared())
 		ok(t, r.Release(t.Context()))
 		_, err = s.Inspect(t.Context(), name)
 		ok(t, err)
@@ -277,12 +276,12 @@ func TestAnUnloggedTableIsEmptyAfterACrash(t *testing.T) {
 	d.exec(t, schema(t, d.dialect, sqllock.WithUnlogged()))
 	s := sqllock.New(d.open(t), d.dialect)
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Hour}
-	before, err := s.Acquire(t.Context(), c)
-	ok(t, err)
+	before := granted(t, s, c)
 	srv.Kill()
 	srv.Restart()
 	var after driver.Grant
 	eventually(t, "somebody else has the name", func() bool {
+		var err error
 		after, err = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", TTL: time.Hour})
 		return err == nil
 	})

@@ -25,8 +25,7 @@ func TestClaimsDoNotWaitForOthersWhoseRowsAreLocked(t *testing.T) {
 	}
 	for i := range inFlight {
 		c := claim(fmt.Sprint("locked-", i))
-		_, err := s.Acquire(t.Context(), c)
-		ok(t, err)
+		granted(t, s, c)
 	}
 	tx, err := d.open(t).BeginTx(t.Context(), nil)
 	ok(t, err)
@@ -68,8 +67,7 @@ func TestANameThatWasHeldForDaysKeepsItsRow(t *testing.T) {
 			alone := driver.Claim{Name: "alone", Token: "token-a", TTL: time.Minute}
 			permit := driver.Claim{Name: "permits", Token: "token-p", TTL: time.Minute, Limit: 2}
 			for _, c := range []driver.Claim{alone, permit} {
-				_, err := s.Acquire(t.Context(), c)
-				ok(t, err)
+				granted(t, s, c)
 			}
 			waiter := driver.Claim{Name: "permits", Token: "token-w", TTL: time.Minute}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -81,8 +79,7 @@ func TestANameThatWasHeldForDaysKeepsItsRow(t *testing.T) {
 			}
 			other := d.store(t, table)
 			c := driver.Claim{Name: "zzz", Token: "token", TTL: time.Minute}
-			_, err := other.Acquire(t.Context(), c)
-			ok(t, err)
+			granted(t, other, c)
 			ok(t, other.Release(t.Context(), c)) // which looks for rows out of use
 			var rows int
 			ok(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&rows))
@@ -100,15 +97,14 @@ func TestANameIsNotFreeBeforeItsMarkerStands(t *testing.T) {
 	table := d.tableNamed(t)
 	s, other, watch := d.store(t, table), d.store(t, table), d.open(t)
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Dedup: time.Minute, Scope: "scope"}
-	_, err := s.Acquire(t.Context(), c)
-	ok(t, err)
+	granted(t, s, c)
 	waiting := func() (n int) {
 		var what string
 		ok(t, watch.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&what, &n))
 		return n
 	}
 	tx := begin(t, d.open(t))
-	_, err = tx.ExecContext(t.Context(), "INSERT INTO "+table+" (name, token, label, fence, expires) VALUES ('name scope', '', '', 0, 0)")
+	_, err := tx.ExecContext(t.Context(), "INSERT INTO "+table+" (name, token, label, fence, expires) VALUES ('name scope', '', '', 0, 0)")
 	ok(t, err)
 	released, asked := make(chan error, 1), make(chan error, 1)
 	go func() { released <- s.Release(t.Context(), c) }()
@@ -198,8 +194,7 @@ func TestSharedLeasesAreRenewedTogether(t *testing.T) {
 		if i >= 64 {
 			c.Limit = 4
 		}
-		_, err := s.Acquire(t.Context(), c)
-		ok(t, err)
+		granted(t, s, c)
 		if c.TTL = time.Minute; i == 0 {
 			sent = strings.Count(srv.Log(), "LOG:  execute ")
 		} else {
@@ -249,8 +244,7 @@ func TestAMarkerChangesTheRowOfAName(t *testing.T) {
 	before := fence()
 	s := sqllock.New(db, d.dialect, sqllock.WithTable(name))
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Limit: 2, Scope: "scope", Dedup: time.Hour}
-	_, err = s.Acquire(t.Context(), c)
-	ok(t, err)
+	granted(t, s, c)
 	ok(t, s.Release(t.Context(), c))
 	if after := fence(); after <= before {
 		t.Errorf("fence %d after %d", after, before)

@@ -89,6 +89,14 @@ func TestTheSchemaIsMadeOnceByManyAtATime(t *testing.T) {
 	})
 }
 
+// granted is what a claim is granted, at once.
+func granted(t testing.TB, s *sqllock.Store, c driver.Claim) driver.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), c)
+	ok(t, err)
+	return g
+}
+
 // wantNotSent fails the test unless every call says that the server has not executed it.
 func wantNotSent(t *testing.T, s *sqllock.Store) {
 	t.Helper()
@@ -112,14 +120,12 @@ func TestFencesCountOnWhereTheClockIsBehindThem(t *testing.T) {
 		table := d.tableNamed(t)
 		s := d.store(t, table)
 		c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute, Fences: 256}
-		_, err := s.Acquire(t.Context(), c)
-		ok(t, err)
+		granted(t, s, c)
 		ok(t, s.Release(t.Context(), c))
 		last := uint64(time.Now().Add(time.Hour).UnixMicro())
 		d.exec(t, "UPDATE "+table+fmt.Sprintf(" SET fence = %d", last))
 		for range 3 {
-			g, err := s.Acquire(t.Context(), c)
-			ok(t, err)
+			g := granted(t, s, c)
 			if g.Fence != last+1 || g.Fences != c.Fences {
 				t.Errorf("%d fences from %d on, after %d", g.Fences, g.Fence, last)
 			}
@@ -163,26 +169,19 @@ func TestWhatIsOutOfUseGoesAndNothingElse(t *testing.T) {
 			s := sqllock.New(db, d.dialect, sqllock.WithTable(table))
 			c := driver.Claim{Name: fmt.Sprintf("a-%03d", process%inUse), Token: "token", TTL: time.Minute}
 			for range 2 {
-				_, err := s.Acquire(t.Context(), c)
-				ok(t, err)
+				granted(t, s, c)
 				ok(t, s.Release(t.Context(), c))
 			}
 			if process%20 == 0 {
 				ok(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&rows))
 			}
 		}
-		left, err := db.QueryContext(t.Context(), "SELECT name FROM "+table)
-		ok(t, err)
-		defer func() { _ = left.Close() }()
-		for left.Next() {
-			var row string
-			ok(t, left.Scan(&row))
+		for _, row := range d.names(t, table, "name <> ''") {
 			if !kept[row] {
 				t.Errorf("%q is still there", row)
 			}
 			delete(kept, row)
 		}
-		ok(t, left.Err())
 		for row := range kept {
 			t.Errorf("%q is gone", row)
 		}
@@ -197,8 +196,7 @@ func TestARowThatSomebodyHasLockedCostsNoOtherClaimItsAnswer(t *testing.T) {
 		claims := make([]driver.Claim, 5)
 		for i := range claims {
 			claims[i] = driver.Claim{Name: fmt.Sprint("name", i), Token: "token", TTL: time.Minute}
-			_, err := s.Acquire(t.Context(), claims[i])
-			ok(t, err)
+			granted(t, s, claims[i])
 		}
 		tx := begin(t, d.open(t))
 		var name string
@@ -224,14 +222,13 @@ func TestTheClocksOfClientsDoNotMatter(t *testing.T) {
 	d := mariadb(servers.MariaDB(t).Addr(), fmt.Sprintf("?timestamp=%d", then))
 	s := sqllock.New(d.open(t), d.dialect, d.table(t))
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Millisecond}
-	g, err := s.Acquire(t.Context(), c)
-	ok(t, err)
+	g := granted(t, s, c)
 	if g.Fence != then*1_000_000 {
 		t.Errorf("fence %d is not of the server's clock", g.Fence)
 	}
 	time.Sleep(10 * time.Millisecond)
 	ok(t, s.Renew(t.Context(), []driver.Claim{c})[0])
-	_, err = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "another", TTL: ttl})
+	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "another", TTL: ttl})
 	if held, ok := errors.AsType[*driver.Held](err); !ok || held.Remaining != time.Millisecond {
 		t.Errorf("%v, %+v", err, held)
 	}
