@@ -30,8 +30,7 @@ func (p *process) granted(without ...int) (fence uint64) {
 	for _, i := range without {
 		p.links[i].All(lab.Refused)
 	}
-	x, err := p.locks.Acquire(p.m.t.Context(), "name")
-	ok(p.m.t, err)
+	x := acquire(p.m.t, p.locks, "name")
 	ok(p.m.t, x.Release(p.m.t.Context()))
 	synctest.Wait()
 	p.heal()

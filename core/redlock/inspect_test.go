@@ -43,8 +43,7 @@ func TestWhoHasAMajorityHoldsTheName(t *testing.T) {
 		if info, n := p.look(); info.Held || n > 0 || len(info.Nodes) != 5 || info.Nodes[0].Label != "squatter" || info.Nodes[2].Held {
 			t.Errorf("a minority has it: %+v, and %d are listed", info, n)
 		}
-		x, err := p.locks.Acquire(t.Context(), "name", core.WithLabel("who"))
-		ok(t, err)
+		x := acquire(t, p.locks, "name", core.WithLabel("who"))
 		synctest.Wait()
 		info, n := p.look()
 		if !info.Held || n != 1 || info.Label != "who" || info.Kind != inspect.HoldExclusive || info.Remaining <= ttl/2 || info.Remaining > ttl {
@@ -66,10 +65,8 @@ func TestAMinorityThatIsDownHidesNothing(t *testing.T) {
 	t.Parallel()
 	overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 		p, operator := m.process(), m.operator()
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
-		_, err = p.locks.Acquire(t.Context(), "another")
-		ok(t, err)
+		x := acquire(t, p.locks, "name")
+		acquire(t, p.locks, "another")
 		synctest.Wait()
 		m.stores[0].SetDown(true)
 		m.stores[1].SetDelay(time.Hour)
@@ -88,7 +85,7 @@ func TestAMinorityThatIsDownHidesNothing(t *testing.T) {
 		is(t, x.Err(), core.ErrLost)
 		m.stores[1].SetDown(true)
 		m.stores[2].SetDown(true)
-		_, err = operator.store.Inspect(t.Context(), "name")
+		_, err := operator.store.Inspect(t.Context(), "name")
 		isUnknown(t, err)
 		isUnknown(t, operator.store.Evict(t.Context(), "name", info.Handle))
 		for _, err := range operator.store.Leases(t.Context(), "") {

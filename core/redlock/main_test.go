@@ -14,6 +14,7 @@ import (
 // What the tests of all backends ask in the same way.
 var (
 	ok         = backendtest.OK
+	acquire    = backendtest.Acquire
 	is         = backendtest.Is
 	isHeld     = backendtest.IsHeld
 	eventually = backendtest.Eventually

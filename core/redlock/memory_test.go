@@ -19,12 +19,10 @@ func TestNamesThatAreUsedOnceTakeNoMemory(t *testing.T) {
 	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		p.links[2].Delay(0, time.Millisecond)
-		x, err := p.locks.Acquire(t.Context(), "kept")
-		ok(t, err)
+		x := acquire(t, p.locks, "kept")
 		for i := range 3 * redlock.MinPrune {
 			c := driver.Claim{Name: fmt.Sprint("name:", i), Token: "token", TTL: ttl}
-			_, err := p.store.Acquire(t.Context(), c)
-			ok(t, err)
+			ok(t, acquires(t, p, c))
 			if i%2 == 0 { // else it is lost, and never released
 				ok(t, p.store.Release(t.Context(), c))
 			}
@@ -41,8 +39,7 @@ func TestNamesThatAreUsedOnceTakeNoMemory(t *testing.T) {
 func TestAWaitTakesNoMoreMemoryTheLongerItLasts(t *testing.T) { //nolint:paralleltest // it looks at the heap
 	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p, q := m.process(), m.process()
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
+		x := acquire(t, p.locks, "name")
 		go func() { _ = q.locks.Campaign(t.Context(), "name", func(context.Context) error { return nil }) }()
 		heap := func() int64 {
 			runtime.GC()

@@ -16,8 +16,7 @@ func TestCloseWaitsForTheCleanUpAndNotForEver(t *testing.T) {
 	t.Parallel()
 	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
-		x, err := p.locks.Acquire(t.Context(), "name")
-		ok(t, err)
+		x := acquire(t, p.locks, "name")
 		synctest.Wait()
 		p.links[1].Next(lab.OpRelease, lab.Refused, lab.ReplyReset, lab.Refused)
 		ok(t, x.Release(t.Context()))
@@ -79,8 +78,7 @@ func TestWhatANodeGrantsLateIsGivenBackWithinASecond(t *testing.T) {
 				p := m.process()
 				if release { // two of the grants come after the release
 					p.next(lab.OpAcquire, lab.RequestLate, lab.RequestLate)
-					_, err := p.store.Acquire(t.Context(), p.claim("token"))
-					ok(t, err)
+					ok(t, acquires(t, p, p.claim("token")))
 					time.Sleep(2 * time.Second) // nobody waits for the two any more
 					ok(t, p.store.Release(t.Context(), p.claim("token")))
 				} else {

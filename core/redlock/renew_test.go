@@ -36,7 +36,7 @@ func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
 			nodes := m.wrapped(func(i int, n *node) { forgetting[i] = n })
 			holder, next := m.over(nodes, redlock.WithFence()), m.over(nodes, redlock.WithFence())
 			m.ahead(0, 1<<52)
-			x := backendtest.Acquire(t, holder.locks, "name")
+			x := acquire(t, holder.locks, "name")
 			got := backendtest.Next(t, next.locks, "name")
 			for i := range 2 * n {
 				synctest.Wait()
@@ -52,7 +52,7 @@ func TestALeaseOutlivesEveryNodesMemoryOneAtATime(t *testing.T) {
 			}
 			ok(t, x.Release(t.Context()))
 			ok(t, <-got)
-			y := backendtest.Acquire(t, next.locks, "name")
+			y := acquire(t, next.locks, "name")
 			backendtest.Grows(t, y.Fence(), x.Fence())
 			ok(t, y.Release(t.Context()))
 			m.wantTaken(0)
@@ -70,8 +70,7 @@ func TestHealingsGoOneAfterTheOtherAndNoneBeginsAfterTheTenure(t *testing.T) {
 		for _, name := range []string{"one", "two"} {
 			c := driver.Claim{Name: name, Token: "token", TTL: ttl}
 			claims = append(claims, c)
-			_, err := p.store.Acquire(t.Context(), c)
-			ok(t, err)
+			ok(t, acquires(t, p, c))
 			synctest.Wait()
 			p.flush(0)
 		}
@@ -99,8 +98,7 @@ func TestANodeWhoseReplyWasLostCountsFromTheNextRenewalOn(t *testing.T) {
 			for _, l := range p.links[n/2+1:] {
 				l.Next(lab.OpAcquire, lab.ReplyLost)
 			}
-			x, err := p.locks.Acquire(t.Context(), "name")
-			ok(t, err)
+			x := acquire(t, p.locks, "name")
 			time.Sleep(2 * time.Second)
 			p.links[0].All(lab.Refused) // one node is down, before the first renewal
 			time.Sleep(15 * time.Second)

@@ -22,8 +22,7 @@ func TestProcessesWhoseMessagesCrossAreServedSoon(t *testing.T) {
 			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
 				rnd := rand.New(rand.NewPCG(seed, 1))
 				some := func() time.Duration { return time.Duration(rnd.IntN(5000)) * time.Microsecond } // as far apart as the first pause is long
-				first, err := m.process().locks.Acquire(t.Context(), "name")
-				ok(t, err)
+				first := acquire(t, m.process().locks, "name")
 				if what == "split votes" {
 					ok(t, first.Release(t.Context()))
 				}
@@ -38,8 +37,7 @@ func TestProcessesWhoseMessagesCrossAreServedSoon(t *testing.T) {
 					}
 					wg.Go(func() {
 						for range row.turns {
-							x, err := p.locks.Acquire(t.Context(), "name")
-							ok(t, err)
+							x := acquire(t, p.locks, "name")
 							time.Sleep(time.Millisecond)
 							ok(t, x.Release(t.Context()))
 						}

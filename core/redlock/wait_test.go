@@ -18,29 +18,25 @@ import (
 // queue has processes wait for "name", one after the other, and returns the order in which they had it.
 func (m *nodeSet) queue(n int) (served func() []int) {
 	m.t.Helper()
-	var mu sync.Mutex // protects order
-	var order []int
-	var wg sync.WaitGroup
+	turns := make(chan int, n)
 	for i := range n {
 		p := m.process()
-		wg.Go(func() {
+		go func() {
 			x, err := p.locks.Acquire(m.t.Context(), "name")
+			if turns <- i; err == nil {
+				time.Sleep(time.Millisecond)
+				err = x.Release(m.t.Context())
+			}
 			if err != nil {
 				m.t.Error(err)
-				return
 			}
-			mu.Lock()
-			order = append(order, i)
-			mu.Unlock()
-			time.Sleep(time.Millisecond)
-			if err := x.Release(m.t.Context()); err != nil {
-				m.t.Error(err)
-			}
-		})
+		}()
 		synctest.Wait() // it is in line
 	}
-	return func() []int {
-		wg.Wait()
+	return func() (order []int) {
+		for range n {
+			order = append(order, <-turns)
+		}
 		return order
 	}
 }
@@ -65,8 +61,7 @@ func TestAMinorityThatIsDownChangesNothingForThoseWhoWait(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
-				x, err := m.process().locks.Acquire(t.Context(), "name")
-				ok(t, err)
+				x := acquire(t, m.process().locks, "name")
 				synctest.Wait() // every node has granted it
 				harm(m)
 				served := m.queue(6)
@@ -179,8 +174,7 @@ func TestWhoHasNoQuorumStandsInNobodysWay(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			overNodes(t, 5, func(t *testing.T, m *nodeSet) {
-				x, err := m.process().locks.Acquire(t.Context(), "name")
-				ok(t, err)
+				x := acquire(t, m.process().locks, "name")
 				apart := m.process()
 				ctx, cancel := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
