@@ -6,7 +6,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,14 +19,19 @@ import (
 // onFake is a Store on a PostgreSQL that answers as the test says.
 func onFake(t *testing.T, answer fake, opts ...sqllock.Option) (*sqllock.Store, *sql.DB) {
 	t.Helper()
+	return fakeOf(t, sqllock.Postgres, "PostgreSQL 15.18", answer, opts...)
+}
+
+func fakeOf(t *testing.T, d sqllock.Dialect, version string, answer fake, opts ...sqllock.Option) (*sqllock.Store, *sql.DB) {
+	t.Helper()
 	db := sql.OpenDB(fake(func(ctx context.Context, text string) ([][]sqldriver.Value, error) {
 		if strings.Contains(text, "version()") {
-			return row("PostgreSQL 15.18"), nil
+			return aboutItself(text, version, true), nil
 		}
 		return answer(ctx, text)
 	}))
 	t.Cleanup(func() { _ = db.Close() })
-	return sqllock.New(db, sqllock.Postgres, opts...), db
+	return sqllock.New(db, d, opts...), db
 }
 
 // A release that finds a page of rows out of use must not wait for a commit for each.
@@ -124,22 +128,18 @@ func TestAStatementThatMariaDBRollsBackIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, number := range []uint16{1020, 1213} {
 		tries := 0
-		db := sql.OpenDB(fake(func(_ context.Context, text string) ([][]sqldriver.Value, error) {
-			switch {
-			case strings.Contains(text, "version()"):
-				return aboutItself(text, "11.8.3-MariaDB", true), nil
-			case strings.HasPrefix(text, "UPDATE"):
+		s, _ := fakeOf(t, sqllock.MySQL, "11.8.3-MariaDB", func(_ context.Context, text string) ([][]sqldriver.Value, error) {
+			if strings.HasPrefix(text, "UPDATE") {
 				if tries++; tries == 1 {
 					return nil, &numberError{number}
 				}
 			}
 			return row(""), nil
-		}))
-		ok(t, sqllock.New(db, sqllock.MySQL).Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}))
+		})
+		ok(t, s.Release(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute}))
 		if tries != 2 {
 			t.Errorf("%d: sent %d times", number, tries)
 		}
-		ok(t, db.Close())
 	}
 }
 
@@ -205,32 +205,17 @@ func TestAFullQueueOfNotificationsCostsNoRelease(t *testing.T) {
 	}
 }
 
-// onceOnly refuses all connections but the first.
-type onceOnly struct {
-	fake
-	n *atomic.Int32
-}
-
-func (o onceOnly) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	if o.n.Add(1) > 1 {
-		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
-	}
-	return o.fake.Connect(ctx)
-}
-
 // pgx calls a connection bad that broke after it had sent a simple query, and a pool sends that again.
-func TestAnAcquireThatWasSentIsNotCalledUnsent(t *testing.T) {
+func TestAnAcquireThatWasSentIsNotSentAgainNorCalledUnsent(t *testing.T) {
 	t.Parallel()
-	db := sql.OpenDB(onceOnly{func(_ context.Context, text string) ([][]sqldriver.Value, error) {
-		if strings.Contains(text, "version()") {
-			return aboutItself(text, "PostgreSQL 15.18", true), nil
-		}
+	sent := 0
+	s, _ := onFake(t, func(context.Context, string) ([][]sqldriver.Value, error) {
+		sent++
 		return nil, sqldriver.ErrBadConn
-	}, new(atomic.Int32)})
-	defer func() { _ = db.Close() }()
-	_, err := sqllock.New(db, sqllock.Postgres).Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
-	if err == nil || errors.Is(err, driver.ErrNotSent) {
-		t.Error(err)
+	})
+	_, err := s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "token", TTL: time.Minute})
+	if err == nil || errors.Is(err, driver.ErrNotSent) || sent != 1 {
+		t.Errorf("sent %d times: %v", sent, err)
 	}
 }
 

@@ -158,12 +158,14 @@ func (d database) config(t testing.TB, table string) drivertest.Config {
 	t.Helper()
 	d.exec(t, schema(t, d.dialect, sqllock.WithTable(table)))
 	return drivertest.Config{
-		Slow:      250 * time.Millisecond,                                                                   // a waiter asks before it stands in the queue
-		Leftovers: func() []string { return d.names(t, table, "token <> '' OR head <> '' OR state <> ''") }, // more than a fence
+		Slow:      250 * time.Millisecond, // a waiter asks before it stands in the queue
+		Leftovers: func() []string { return d.names(t, table, moreThanAFence) },
 		Delete:    func(name string) { d.exec(t, "DELETE FROM "+table+" WHERE name = '"+name+"'") },
 		Names:     100, // the row of each stays, and each costs two commits
 	}
 }
+
+const moreThanAFence = "token <> '' OR head <> '' OR state <> ''"
 
 // names are those of a table's rows of a kind.
 func (d database) names(t testing.TB, table, kind string) (names []string) {

@@ -27,9 +27,8 @@ func TestClaimsDoNotWaitForOthersWhoseRowsAreLocked(t *testing.T) {
 		c := claim(fmt.Sprint("locked-", i))
 		granted(t, s, c)
 	}
-	tx, err := d.open(t).BeginTx(t.Context(), nil)
-	ok(t, err)
-	_, err = tx.ExecContext(t.Context(), "SELECT FROM "+table+" FOR UPDATE")
+	tx := begin(t, d.open(t))
+	_, err := tx.ExecContext(t.Context(), "SELECT FROM "+table+" FOR UPDATE")
 	ok(t, err)
 	var wg sync.WaitGroup
 	for i := range inFlight {
@@ -149,9 +148,8 @@ func TestAnotherWriterIsWaitedForWithoutABusyTimeout(t *testing.T) {
 	d.source = strings.ReplaceAll(d.source, "busy_timeout(20000)", "busy_timeout(0)")
 	table := d.tableNamed(t)
 	s := d.store(t, table)
-	tx, err := d.open(t).BeginTx(t.Context(), nil)
-	ok(t, err)
-	_, err = tx.ExecContext(t.Context(), "DELETE FROM "+table)
+	tx := begin(t, d.open(t))
+	_, err := tx.ExecContext(t.Context(), "DELETE FROM "+table)
 	ok(t, err)
 	c := driver.Claim{Name: "name", Token: "token", TTL: time.Minute}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
