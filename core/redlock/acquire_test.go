@@ -119,18 +119,12 @@ func TestWhatTheNodesSayDecides(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatWasNeverAskedForIsCertainNotToBeSentAndAVerificationHealsNothing(t *testing.T) {
+func TestOnlyWhatWasNeverAskedForIsCertainNotToBeSent(t *testing.T) {
 	t.Parallel()
 	overNodes(t, 3, func(t *testing.T, m *nodeSet) {
 		p := m.process()
 		p.next(lab.OpRelease, lab.Refused, lab.Refused, lab.Refused)
 		is(t, p.store.Release(t.Context(), p.claim("token")), driver.ErrNotSent)
-		p = m.holder("token")
-		p.flush(0)
-		verify := p.claim("token")
-		verify.TTL = 0
-		ok(t, p.store.Renew(t.Context(), []driver.Claim{verify})[0])
-		m.wantTaken(2)
 	})
 }
 
