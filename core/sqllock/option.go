@@ -51,7 +51,7 @@ func WithTable(name string) Option {
 }
 
 // WithUnlogged makes [Schema] create an UNLOGGED table in PostgreSQL. Its changes are not in the
-// write-ahead log, some 370 bytes for each pair of acquire and release, and wait for no disk.
+// write-ahead log, and wait for no disk.
 //
 // The price: after a crash of the server the table is empty, and a standby that is promoted has it empty,
 // too. Then a name can have a second holder until the first one's lease would have ended, and dedup markers
