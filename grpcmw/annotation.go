@@ -63,7 +63,7 @@ func (b *builder) read() error {
 
 func (b *builder) readMethod(m protoreflect.MethodDescriptor) error {
 	r, err := annotationOf(m)
-	if r == nil || err != nil {
+	if r == nil {
 		return err
 	}
 	own, err := lockOptions(r)
@@ -73,7 +73,7 @@ func (b *builder) readMethod(m protoreflect.MethodDescriptor) error {
 	return b.add(m, r.GetKey(), slices.Concat(b.defaults, own))
 }
 
-// annotationOf returns the rule beside m, nil if it has none. It decodes the options again: a
+// annotationOf returns the rule beside m, nil if it has none, or on an error. It decodes the options again: a
 // descriptor that was loaded without the extension has it among unknown fields, and one that was
 // loaded with a dynamic type of it as a message of another Go type. Neither may leave a method
 // unlocked.

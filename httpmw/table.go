@@ -78,7 +78,7 @@ func ProblemOf(out adapter.Outcome) *Problem {
 		return nil
 	case out.Reason == adapter.BadKey && (limited || errors.Is(out.Err, key.ErrTooLarge)):
 		r = tooLarge
-	case out.Reason == adapter.Misconfigured && errors.Is(out.Err, adapter.ErrMisconfigured):
+	case errors.Is(out.Err, adapter.ErrMisconfigured):
 		r = noSource
 	}
 	p := r.problem(out.Join(), out.Ran())

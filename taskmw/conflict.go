@@ -49,12 +49,12 @@ const (
 	Coalesce
 )
 
-// isTwin says whether another task of the same type holds the name, for a rule with Skip.
+// isTwin says whether another task of the same type holds the name, for a rule with Skip. err is core's, of a held name.
 func (a *attempt) isTwin(err error) bool {
-	held, ok := errors.AsType[*core.HeldError](err)
-	if !ok || a.rule.action != Skip {
+	if a.rule.action != Skip {
 		return false
 	}
+	held, _ := errors.AsType[*core.HeldError](err)
 	// Behind the last colon stands the ID.
 	kind := a.label[:strings.LastIndexByte(a.label, ':')+1]
 	id, ok := strings.CutPrefix(held.Label, kind)

@@ -79,11 +79,7 @@ type rule struct {
 }
 
 func (r Rule) apply(m *middleware) error {
-	compiled, err := r.compile(m.locks)
-	isRepeat := func(other *rule) bool { return other.prefix == compiled.prefix && other.many == compiled.many }
-	if err == nil && slices.ContainsFunc(m.rules, isRepeat) {
-		err = fmt.Errorf("%w: the pattern has a rule already", core.ErrInvalid)
-	}
+	compiled, err := r.compile(m)
 	if err != nil {
 		return fmt.Errorf("rule for %q: %w", r.pattern, err)
 	}
@@ -94,24 +90,28 @@ func (r Rule) apply(m *middleware) error {
 // checkPattern refuses what no task type can be, or no log.
 func checkPattern(pattern, prefix string) error {
 	isControl := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
-	if strings.TrimSpace(pattern) == "" || strings.Contains(prefix, "*") || strings.ContainsFunc(prefix, isControl) || len(prefix) > 500 {
+	if strings.TrimSpace(pattern) == "" || strings.Contains(prefix, "*") || strings.ContainsFunc(prefix, isControl) {
 		return fmt.Errorf("%w: a pattern is a task type, or a prefix and one * at its end, "+
-			"in at most 500 bytes of UTF-8 without control characters", core.ErrInvalid)
+			"in UTF-8 without control characters", core.ErrInvalid)
 	}
 	return nil
 }
 
-func (r Rule) compile(l *core.Locker) (*rule, error) {
+func (r Rule) compile(m *middleware) (*rule, error) {
 	prefix, many := strings.CutSuffix(r.pattern, "*")
 	if err := checkPattern(r.pattern, prefix); err != nil {
 		return nil, err
+	}
+	isRepeat := func(other *rule) bool { return other.prefix == prefix && other.many == many }
+	if slices.ContainsFunc(m.rules, isRepeat) {
+		return nil, fmt.Errorf("%w: the pattern has a rule already", core.ErrInvalid)
 	}
 	k, err := r.key()
 	if err != nil {
 		return nil, err
 	}
 	defaults := []core.Option{core.WithWait(0), core.WithDedupScope(part(r.pattern, ""))}
-	locks, err := adapter.NewRule(l, k, slices.Concat(defaults, r.opts)...)
+	locks, err := adapter.NewRule(m.locks, k, slices.Concat(defaults, r.opts)...)
 	if err != nil {
 		return nil, err
 	}
