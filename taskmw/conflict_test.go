@@ -10,7 +10,6 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
@@ -57,35 +56,80 @@ func TestActionsDependOnTheHolder(t *testing.T) {
 	}
 }
 
+// It waits for the name, as long as the task has time.
 func TestActionsOnTheLastAttempt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		action taskmw.Action
-		wait   time.Duration // the rule's own
 		holder string
+		free   bool // in time
 		state  asynq.TaskState
 		reason string
 	}{
-		"retry":                {taskmw.Retry, 0, "someone", asynq.TaskStateArchived, "last attempt"},
-		"skip, a twin":         {taskmw.Skip, 0, "task:order:ship:other", asynq.TaskStateCompleted, ""},
-		"skip, another":        {taskmw.Skip, 0, "someone", asynq.TaskStateArchived, "last attempt"},
-		"skip, itself":         {taskmw.Skip, 0, "task:order:ship:me", asynq.TaskStateArchived, "last attempt"},
-		"coalesce, not a task": {taskmw.Coalesce, 0, "someone", asynq.TaskStateArchived, "last attempt"},
+		"retry":                {taskmw.Retry, "someone", false, asynq.TaskStateArchived, "last attempt"},
+		"retry, it comes free": {taskmw.Retry, "someone", true, asynq.TaskStateCompleted, ""},
+		"skip, a twin":         {taskmw.Skip, "task:order:ship:other", false, asynq.TaskStateCompleted, ""},
+		"skip, another":        {taskmw.Skip, "someone", false, asynq.TaskStateArchived, "last attempt"},
+		"skip, itself":         {taskmw.Skip, "task:order:ship:me", false, asynq.TaskStateArchived, "last attempt"},
+		"coalesce, not a task": {taskmw.Coalesce, "someone", false, asynq.TaskStateArchived, "last attempt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reason := context.DeadlineExceeded.Error()
 			for try := 0; try < 3 && reason == context.DeadlineExceeded.Error(); try++ { // asynq is first if the machine stands still
-				q := newQueue(t)
+				q, handler, limit := newQueue(t), mustNotRun(t), 2*time.Second
 				store := locktest.NewBackend()
-				holdAs(t, store, "order:42", c.holder)
-				q.serve(t, q.quick(), muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), c.action, core.WithWait(c.wait))))
-				id := q.enqueue(t, shipTask(), asynq.TaskID("me"), asynq.MaxRetry(0), asynq.Timeout(2*time.Second))
+				release := holdAs(t, store, "order:42", c.holder)
+				if c.free {
+					handler, limit = succeed, time.Minute
+					go func() { <-store.Refused; release() }()
+				}
+				q.serve(t, q.quick(), muxOf(handler, ship(t, locktest.Locker(t, store), c.action)))
+				id := q.enqueue(t, shipTask(), asynq.TaskID("me"), asynq.MaxRetry(0), asynq.Timeout(limit))
 				reason = q.await(t, id, c.state).LastErr
 			}
 			if !strings.Contains(reason, c.reason) {
 				t.Errorf("the reason is %q", reason)
 			}
 		})
+	}
+}
+
+func TestCoalesceEndsDuplicatesOnManyServersInExactlyOneRunMore(t *testing.T) {
+	t.Parallel()
+	const duplicates = 30
+	q := newQueue(t)
+	var r exclusive
+	began, finish := make(chan struct{}), make(chan struct{})
+	record, ended := recorder()
+	for range 3 {
+		q.serve(t, q.quick(), muxOf(func(context.Context, *asynq.Task) error {
+			defer r.enter(t)()
+			if r.runs.Load() == 1 {
+				close(began)
+				<-finish
+			}
+			return nil
+		}, record, ship(t, locktest.Locker(t, q.store()), taskmw.Coalesce)))
+	}
+	ids := []string{q.enqueue(t, shipTask())}
+	<-began
+	for range duplicates {
+		ids = append(ids, q.enqueue(t, shipTask(), asynq.MaxRetry(0)))
+	}
+	for range duplicates - 1 { // all but the one that waits
+		if err := (<-ended).err; err != nil {
+			t.Errorf("conflict: %v", err)
+		}
+	}
+	if n := r.runs.Load(); n != 1 {
+		t.Errorf("%d runs while the first one runs", n)
+	}
+	close(finish)
+	for _, id := range ids {
+		q.await(t, id, asynq.TaskStateCompleted)
+	}
+	if n := r.runs.Load(); n != 2 {
+		t.Errorf("%d runs", n)
 	}
 }

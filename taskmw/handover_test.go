@@ -3,8 +3,6 @@ package taskmw_test
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -12,72 +10,26 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/memlock"
-	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/taskmw"
 )
 
 const keep = time.Minute
 
-// handOver takes order:42 and hands it over to a task.
-func (q *queue) handOver(t *testing.T, l *core.Locker, task *asynq.Task, opts ...asynq.Option) (id string) {
+// handOver takes order:42, with a fence, and hands it over to a task.
+func (q *queue) handOver(t *testing.T, l *core.Locker, task *asynq.Task, opts ...asynq.Option) (id string, fence uint64) {
 	t.Helper()
-	err := l.Do(t.Context(), "order:42", func(ctx context.Context) error {
+	locktest.OK(t, l.Do(t.Context(), "order:42", func(ctx context.Context) error {
+		x, _ := core.FromContext(ctx)
 		info, err := taskmw.Enqueue(ctx, q.client, task, keep, append(opts, asynq.Queue(q.name), asynq.Retention(time.Hour))...)
-		if err == nil {
-			id = info.ID
-		}
-		return err
-	})
-	locktest.OK(t, err)
-	return id
-}
-
-func TestTheNameIsTakenFromTheRequestToTheFinishedTask(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	mux, lock := http.NewServeMux(), httpmw.Lock(locktest.Locker(t, q.store()), "order:{id|int}")
-	ids := make(chan string, 2)
-	mux.Handle("POST /orders/{id}/ship", lock(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info, err := taskmw.Enqueue(r.Context(), q.client, shipTask(), keep, asynq.Queue(q.name), asynq.Retention(time.Hour))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		ids <- info.ID
-		w.WriteHeader(http.StatusAccepted)
-	})))
-	request := func(want int) {
-		t.Helper()
-		w := httptest.NewRecorder()
-		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42/ship", nil))
-		if w.Code != want {
-			t.Errorf("%d; want %d: %s", w.Code, want, w.Body)
-		}
-	}
-	request(http.StatusAccepted)
-	request(http.StatusConflict) // the task waits in its queue
-
-	fences := make(chan uint64, 2)
-	finish := make(chan struct{})
-	q.serve(t, q.quick(), muxOf(func(ctx context.Context, _ *asynq.Task) error {
-		lease, _ := core.FromContext(ctx)
-		fences <- lease.Fence()
-		<-finish
+		locktest.OK(t, err)
+		id, fence = info.ID, x.Fence()
 		return nil
-	}, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	first := <-fences
-	request(http.StatusConflict) // it runs
-	close(finish)
-	q.await(t, <-ids, asynq.TaskStateCompleted)
-	request(http.StatusAccepted)
-	q.await(t, <-ids, asynq.TaskStateCompleted)
-	if second := <-fences; first == 0 || second <= first {
-		t.Errorf("fence %d after %d", second, first)
-	}
+	}))
+	return id, fence
 }
 
-func TestATaskGoesOnUnderItsHandoffWithAnyActionAndWithoutARule(t *testing.T) {
+func TestTheNameIsTakenFromTheRequestToTheFinishedTaskWithAnyActionAndWithoutARule(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]taskmw.Option{
 		"retry": shipRule(taskmw.Retry), "skip": shipRule(taskmw.Skip), "coalesce": shipRule(taskmw.Coalesce), "none": taskmw.WithType("other:*", "x"),
@@ -87,12 +39,15 @@ func TestATaskGoesOnUnderItsHandoffWithAnyActionAndWithoutARule(t *testing.T) {
 			q := newQueue(t)
 			locks, names := locktest.Locker(t, q.store()), make(chan string, 2)
 			task := asynq.NewTaskWithHeaders("order:ship", shipTask().Payload(), map[string]string{"x": "kept"})
-			id := q.handOver(t, locks, task, asynq.MaxRetry(0))
+			id, before := q.handOver(t, locks, task, asynq.MaxRetry(0))
+			if isFree(t, q.store()) {
+				t.Error("free while the task waits in its queue")
+			}
 			q.serve(t, q.quick(), muxOf(func(ctx context.Context, task *asynq.Task) error {
 				x, _ := core.FromContext(ctx)
 				names <- x.Name() + " " + task.Headers()["x"]
-				if locktest.IsFree(t, locks, "order:42") {
-					t.Error("free while it runs")
+				if x.Fence() <= before || locktest.IsFree(t, locks, "order:42") {
+					t.Errorf("fence %d after %d, or free while it runs", x.Fence(), before)
 				}
 				return nil
 			}, middleware(t, locktest.Locker(t, q.store()), r)))
@@ -149,7 +104,8 @@ func TestATaskThatFailsUnrunOnItsLastAttemptFreesTheNameItWasHanded(t *testing.T
 			q := newQueue(t)
 			q.serve(t, q.quick(), muxOf(mustNotRun(t), middleware(t, locktest.Locker(t, q.store()), taskmw.WithTypeFunc("order:ship", key))))
 			locks := locktest.Locker(t, q.store())
-			q.await(t, q.handOver(t, locks, shipTask(), asynq.MaxRetry(0), asynq.Timeout(time.Second)), asynq.TaskStateArchived)
+			id, _ := q.handOver(t, locks, shipTask(), asynq.MaxRetry(0), asynq.Timeout(time.Second))
+			q.await(t, id, asynq.TaskStateArchived)
 			locktest.ComesFree(t, locks, "order:42") // asynq is first if the time is over
 		})
 	}
@@ -185,36 +141,30 @@ func TestATaskThatCannotBeEnqueuedLeavesTheNameFree(t *testing.T) {
 func TestWhatCannotBeHandedOverStaysWithTheRequest(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	locks := locktest.Memory(t)
-	withOptions := asynq.NewTask("order:ship", nil, asynq.MaxRetry(1))
-	if _, err := taskmw.Enqueue(t.Context(), q.client, shipTask(), keep); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("without a lease: %v", err)
-	}
-	err := locks.Do(t.Context(), "order:42", func(ctx context.Context) error {
-		for what, enqueue := range map[string]func() (*asynq.TaskInfo, error){
-			"no client":      func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, nil, shipTask(), keep) },
-			"no task":        func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, nil, keep) },
-			"no time":        func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), 0) },
-			"lost options":   func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, withOptions, keep) },
-			"a negative one": func() (*asynq.TaskInfo, error) { return taskmw.Enqueue(ctx, q.client, shipTask(), -1) },
-			// Its aggregator makes another task of it, without the hand-off.
-			"a group": func() (*asynq.TaskInfo, error) {
-				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.Group("g"))
-			},
-			"too late": func() (*asynq.TaskInfo, error) {
-				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.ProcessAt(time.Now()), asynq.ProcessIn(keep))
-			},
-			"at too late a time": func() (*asynq.TaskInfo, error) {
-				return taskmw.Enqueue(ctx, q.client, shipTask(), keep, asynq.ProcessIn(0), asynq.ProcessAt(time.Now().Add(2*keep)))
-			},
+	type option = []asynq.Option
+	err := locktest.Memory(t).Do(t.Context(), "order:42", func(leased context.Context) error {
+		for what, c := range map[string]struct {
+			ctx    context.Context
+			client *asynq.Client
+			task   *asynq.Task
+			keep   time.Duration
+			opts   option
+		}{
+			"without a lease":    {t.Context(), q.client, shipTask(), keep, nil},
+			"no client":          {leased, nil, shipTask(), keep, nil},
+			"no task":            {leased, q.client, nil, keep, nil},
+			"no time":            {leased, q.client, shipTask(), 0, nil},
+			"a negative one":     {leased, q.client, shipTask(), -1, nil},
+			"lost options":       {leased, q.client, asynq.NewTask("order:ship", nil, asynq.MaxRetry(1)), keep, nil},
+			"a group":            {leased, q.client, shipTask(), keep, option{asynq.Group("g")}}, // asynq makes another task of it
+			"too late":           {leased, q.client, shipTask(), keep, option{asynq.ProcessAt(time.Now()), asynq.ProcessIn(keep)}},
+			"at too late a time": {leased, q.client, shipTask(), keep, option{asynq.ProcessIn(0), asynq.ProcessAt(time.Now().Add(2 * keep))}},
 		} {
-			if info, err := enqueue(); !errors.Is(err, core.ErrInvalid) || info != nil {
+			if info, err := taskmw.Enqueue(c.ctx, c.client, c.task, c.keep, c.opts...); !errors.Is(err, core.ErrInvalid) || info != nil {
 				t.Errorf("%s: %+v, %v", what, info, err)
 			}
 		}
-		return ctx.Err()
+		return leased.Err()
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	locktest.OK(t, err)
 }

@@ -73,47 +73,81 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	}
 }
 
-func TestLastAttemptWaitsForTheName(t *testing.T) {
+func TestADrainingServerPutsTasksBack(t *testing.T) {
 	t.Parallel()
-	q, store := newQueue(t), locktest.NewBackend()
-	release := hold(t, store, "order:42")
-	q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Retry)))
-	id := q.enqueue(t, shipTask(), asynq.MaxRetry(0))
-	<-store.Refused
-	if info, err := q.inspect.GetTaskInfo(q.name, id); err != nil || info.State != asynq.TaskStateActive {
-		t.Errorf("while it waits: %+v, %v", info, err)
+	q := newQueue(t)
+	locks := locktest.Locker(t, q.store())
+	locktest.OK(t, locks.Drain(t.Context()))
+	begun := make(chan struct{}, 100)
+	tell := func(next asynq.Handler) asynq.Handler {
+		return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+			begun <- struct{}{}
+			return next.ProcessTask(ctx, task)
+		})
 	}
-	release()
+	cfg := q.quick()
+	cfg.ShutdownTimeout = 100 * time.Millisecond
+	srv := q.serve(t, cfg, muxOf(succeed, tell, ship(t, locks, taskmw.Retry)))
+	id := q.enqueue(t, shipTask(), asynq.MaxRetry(0)) // its last attempt: another one would only be postponed
+	<-begun
+	srv.Shutdown()
+	q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
-		t.Errorf("retried %d times", info.Retried)
+		t.Errorf("it counted as a failure: %+v", info)
 	}
 }
 
-func TestADrainingServerPutsTasksBack(t *testing.T) {
+// asynq gives up a run that goes on, and delivers its task again: after a shutdown that does not wait for it, after its
+// timeout.
+func TestATaskThatIsDeliveredAgainNeitherOverlapsNorGetsLost(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]int{"with another attempt": 1, "on its last attempt": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q := newQueue(t)
-			locks := locktest.Locker(t, q.store())
-			locktest.OK(t, locks.Drain(t.Context()))
-			begun := make(chan struct{}, 100)
-			tell := func(next asynq.Handler) asynq.Handler {
-				return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
-					begun <- struct{}{}
-					return next.ProcessTask(ctx, task)
-				})
-			}
-			cfg := q.quick()
-			cfg.ShutdownTimeout = 100 * time.Millisecond
-			srv := q.serve(t, cfg, muxOf(succeed, tell, ship(t, locks, taskmw.Retry)))
-			id := q.enqueue(t, shipTask(), asynq.MaxRetry(limit))
-			<-begun
-			srv.Shutdown()
-			q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-			if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
-				t.Errorf("it counted as a failure: %+v", info)
-			}
-		})
+	for why, giveUp := range map[string]func(first *asynq.Server){
+		"shutdown": func(first *asynq.Server) { first.Shutdown() },
+		"timeout":  func(*asynq.Server) {},
+	} {
+		for _, dedup := range []time.Duration{0, time.Hour} {
+			t.Run(why+" "+dedup.String(), func(t *testing.T) {
+				t.Parallel()
+				q := newQueue(t)
+				var only exclusive
+				started, finish, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				deaf := func(context.Context, *asynq.Task) error { // the first run does not listen to its context
+					defer only.enter(t)()
+					if only.runs.Load() == 1 {
+						defer close(ended)
+						close(started)
+						<-finish
+					}
+					return nil
+				}
+				record, runs := recorder()
+				serve := func() *asynq.Server {
+					cfg := q.quick()
+					cfg.ShutdownTimeout = 10 * time.Millisecond
+					return q.serve(t, cfg, muxOf(deaf, record, ship(t, locktest.Locker(t, q.store()), taskmw.Retry, core.WithDedup(dedup))))
+				}
+				first := serve()
+				opts := []asynq.Option{asynq.MaxRetry(3)}
+				if why == "timeout" {
+					opts = append(opts, asynq.Timeout(time.Second))
+				}
+				id := q.enqueue(t, shipTask(), opts...)
+				<-started
+				giveUp(first)
+				serve()
+				for range 2 { // the first run tells nothing: it goes on
+					r := <-runs
+					if again, _ := asynq.GetTaskID(r.ctx); again != id || !errors.Is(r.err, taskmw.ErrConflict) {
+						t.Errorf("delivered again while it runs: task %s, %v", again, r.err)
+					}
+				}
+				close(finish)
+				<-ended
+				q.await(t, id, asynq.TaskStateCompleted)
+				if n := only.runs.Load(); (n == 1) != (dedup > 0) || n > 2 {
+					t.Errorf("%d runs", n)
+				}
+			})
+		}
 	}
 }

@@ -2,6 +2,7 @@ package taskmw_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,15 +45,15 @@ func TestTheTable(t *testing.T) {
 			}, err
 		},
 		Refused: []string{"order:{query:id}", "order:{header:id}", "order:{asynq:retries}"},
-		Told: map[jobtest.Outcome]func(error) bool{
-			jobtest.Held: func(err error) bool {
+		Told: map[error]func(error) bool{
+			core.ErrHeld: func(err error) bool {
 				d := cfg.RetryDelayFunc(3, err, shipTask())
 				return errors.Is(err, taskmw.ErrConflict) && !cfg.IsFailure(err) && d >= 4*time.Second && d <= 6*time.Second
 			},
-			jobtest.Draining: func(err error) bool { return errors.Is(err, core.ErrDraining) && !cfg.IsFailure(err) },
-			jobtest.Closed:   is(core.ErrClosed), jobtest.Unavailable: is(core.ErrUnavailable), jobtest.Lost: is(core.ErrLost),
-			jobtest.BadKey:    func(err error) bool { return errors.Is(err, asynq.SkipRetry) && errors.Is(err, core.ErrInvalid) },
-			jobtest.Duplicate: func(err error) bool { return err == nil },
+			core.ErrDraining: func(err error) bool { return errors.Is(err, core.ErrDraining) && !cfg.IsFailure(err) },
+			core.ErrClosed:   is(core.ErrClosed), core.ErrUnavailable: is(core.ErrUnavailable), core.ErrLost: is(core.ErrLost),
+			core.ErrInvalid:   func(err error) bool { return errors.Is(err, asynq.SkipRetry) && errors.Is(err, core.ErrInvalid) },
+			core.ErrDuplicate: func(err error) bool { return err == nil },
 		},
 		Names: map[string]string{
 			"{asynq:type}": "order%3Aship", "{header:tenant|text}:{order_id}": "acme%3Aeu:42", "{header:Tenant|text}": "other",
@@ -63,101 +64,63 @@ func TestTheTable(t *testing.T) {
 	})
 }
 
-// What the middleware makes of a task whose handler does not run, beside the table of all queues. A task's last attempt is in
-// the tests of servers.
+// Beside the table of all queues. A task's last attempt is in the tests of servers.
 func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 	t.Parallel()
-	const (
-		conflict = "is retried, and has not failed"
-		failed   = "has failed"
-		archived = "is archived"
-		finished = "is finished"
-	)
+	locks := locktest.Memory(t)
+	x, err := locks.TryAcquire(taskContext(t), "order:42", core.WithShared())
+	locktest.OK(t, err)
+	t.Cleanup(func() { _ = x.Release(context.Background()) })
+	ended, cancel := context.WithCancel(taskContext(t))
+	cancel()
 	for name, c := range map[string]struct {
-		given func(s *memlock.Store, l *core.Locker) context.Context
-		opts  []core.Option
-		want  string
-		is    error
-		log   string // "" for no line
+		ctx  context.Context
+		told func(error) bool
 	}{
-		"held by another task of its type": {func(s *memlock.Store, _ *core.Locker) context.Context {
-			holdAs(t, s, "order:42", "task:order:ship:8f3c")
-			return taskContext(t)
-		}, nil, conflict, core.ErrHeld, ""},
-		"done": {func(_ *memlock.Store, l *core.Locker) context.Context {
-			locktest.OK(t, muxOf(succeed, ship(t, l, taskmw.Retry, core.WithDedup(time.Hour))).ProcessTask(taskContext(t), shipTask()))
-			return taskContext(t)
-		}, []core.Option{core.WithDedup(time.Hour)}, finished, nil, "its work is already done"},
-		"its context has ended": {func(*memlock.Store, *core.Locker) context.Context {
-			ctx, cancel := context.WithCancel(taskContext(t))
-			cancel()
-			return ctx
-		}, nil, failed, context.Canceled, ""},
-		"a rule that cannot work where it stands": {func(_ *memlock.Store, l *core.Locker) context.Context {
-			x, err := l.TryAcquire(taskContext(t), "order:42", core.WithShared())
-			locktest.OK(t, err)
-			t.Cleanup(func() { _ = x.Release(context.Background()) })
-			return x.Context()
-		}, nil, archived, core.ErrInvalid, ""},
-		"a server without Configure": {func(*memlock.Store, *core.Locker) context.Context { return t.Context() }, nil, failed, nil, ""},
+		"its context has ended": {ended, func(err error) bool { return errors.Is(err, context.Canceled) && isPlain(t, err) }},
+		"a rule that cannot work where it stands": {x.Context(), func(err error) bool {
+			return errors.Is(err, core.ErrInvalid) && errors.Is(err, asynq.SkipRetry)
+		}},
+		"a server without Configure": {t.Context(), func(err error) bool {
+			return isPlain(t, err) && strings.Contains(err.Error(), "taskmw.Configure(&cfg)")
+		}},
 	} {
-		store := memlock.New()
-		locks := locktest.Locker(t, store)
-		ctx := c.given(store, locks)
-		var log bytes.Buffer
-		err := muxOf(mustNotRun(t), middleware(t, locks, taskmw.WithType("order:ship", "order:{order_id}", c.opts...),
-			taskmw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))).ProcessTask(ctx, shipTask())
-		var got string
-		switch cfg := configured(t, asynq.Config{}); {
-		case err == nil:
-			got = finished
-		case errors.Is(err, asynq.SkipRetry):
-			got = archived
-		case !cfg.IsFailure(err):
-			got = conflict
-		case isPlain(t, err):
-			got = failed
+		if err := muxOf(mustNotRun(t), ship(t, locks, taskmw.Retry)).ProcessTask(c.ctx, shipTask()); !c.told(err) {
+			t.Errorf("%s: asynq is told %v", name, err)
 		}
-		if got != c.want || !errors.Is(err, c.is) && c.is != nil || errors.Is(err, taskmw.ErrConflict) != errors.Is(err, core.ErrHeld) {
-			t.Errorf("%s: it %s: %v", name, got, err)
-		}
-		if name == "a server without Configure" && !strings.Contains(fmt.Sprint(err), "taskmw.Configure(&cfg)") {
-			t.Errorf("the error does not say what to add: %v", err)
-		}
-		if s := log.String(); strings.Contains(s, "order:42") || !strings.Contains(s, c.log) || strings.Count(s, "\n") != min(1, len(c.log)) {
-			t.Errorf("%s: logged %q", name, s)
-		}
+	}
+}
+
+func TestATaskThatIsFinishedWithoutARunIsLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	mux := muxOf(succeed, middleware(t, locktest.Memory(t), taskmw.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		taskmw.WithType("order:ship", "order:{order_id}", core.WithDedup(time.Hour))))
+	for range 2 {
+		locktest.OK(t, mux.ProcessTask(taskContext(t), shipTask()))
+	}
+	if s := log.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "its work is already done") || strings.Contains(s, "order:42") {
+		t.Errorf("logged %q", s)
 	}
 }
 
 // What a handler returns is the task's, whatever the action. With a lost lock it is not to be trusted.
 func TestWhatAHandlerReturns(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
 	for _, action := range []taskmw.Action{taskmw.Retry, taskmw.Skip, taskmw.Coalesce} {
 		for _, own := range []error{
-			nil, broken, &core.HeldError{Name: "stock:7"}, core.ErrDuplicate, core.ErrUnavailable, core.ErrInvalid,
-			&core.LostError{Name: "stock:7", Reason: core.ReasonTaken}, asynq.SkipRetry, fmt.Errorf("gone: %w", asynq.RevokeTask), context.DeadlineExceeded,
+			nil, &core.HeldError{Name: "stock:7"}, core.ErrInvalid, &core.LostError{Name: "stock:7"}, fmt.Errorf("gone: %w", asynq.RevokeTask),
 		} {
 			mux := muxOf(func(context.Context, *asynq.Task) error { return own }, ship(t, locktest.Memory(t), action))
 			if err := mux.ProcessTask(taskContext(t), shipTask()); err != own { //nolint:errorlint // the very value
 				t.Errorf("%d: the handler returned %v, asynq is told %v", action, own, err)
 			}
-			synctest.Test(t, func(t *testing.T) {
-				mux := muxOf(func(ctx context.Context, _ *asynq.Task) error {
-					<-ctx.Done()
-					if lost, ok := errors.AsType[*core.LostError](context.Cause(ctx)); !ok || lost.Name != "order:42" {
-						t.Errorf("the cause is %v", context.Cause(ctx))
-					}
-					return own
-				}, ship(t, locktest.Memory(t), action, core.WithMaxHold(time.Second)))
-				err := mux.ProcessTask(taskContext(t), shipTask())
-				isFinal := errors.Is(own, asynq.SkipRetry) || errors.Is(own, asynq.RevokeTask)
-				if !errors.Is(err, core.ErrLost) || !isPlain(t, err) ||
-					own != nil && !isFinal && !errors.Is(err, own) || isFinal && !strings.Contains(err.Error(), own.Error()) {
-					t.Errorf("%d, with a lost lock: the handler returned %v, asynq is told %v", action, own, err)
-				}
-			})
+			mux = muxOf(func(ctx context.Context, _ *asynq.Task) error { <-ctx.Done(); return own },
+				ship(t, locktest.Memory(t), action, core.WithMaxHold(10*time.Millisecond)))
+			err := mux.ProcessTask(taskContext(t), shipTask())
+			if !errors.Is(err, core.ErrLost) || !isPlain(t, err) || own != nil && !strings.Contains(err.Error(), own.Error()) {
+				t.Errorf("%d, with a lost lock: the handler returned %v, asynq is told %v", action, own, err)
+			}
 		}
 	}
 	if !configured(t, asynq.Config{}).IsFailure(&core.HeldError{Name: "stock:7"}) {
@@ -177,46 +140,40 @@ func TestAConflictOfAMiddlewareFurtherInIsAConflict(t *testing.T) {
 	}
 }
 
-func TestWaitWaitsAsLongAsTheTasksTimeAllows(t *testing.T) {
+func TestWaitWaitsAsLongAsTheTasksTimeAllowsAndTheRule(t *testing.T) {
 	t.Parallel()
-	for left, free := range map[time.Duration]time.Duration{ // how long the task has, 0 for ever; when the name comes free, -1 for never
-		time.Second: -1, time.Minute: -1, 30 * time.Minute: -1,
-		time.Microsecond: 0, 100 * 365 * 24 * time.Hour: 10 * time.Minute, 0: 10 * time.Minute,
+	for _, c := range []struct {
+		left, wait, free time.Duration // how long the task has, 0 for ever; the rule's; when the name comes free, -1 for never
+	}{
+		{time.Second, core.WaitForever, -1},
+		{30 * time.Minute, core.WaitForever, -1},
+		{0, time.Minute, -1},
+		{time.Microsecond, core.WaitForever, 0},
+		{100 * 365 * 24 * time.Hour, core.WaitForever, 10 * time.Minute},
+		{0, core.WaitForever, 10 * time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memlock.New()
 			release := hold(t, store, "order:42")
-			if free == 0 {
+			if c.free == 0 {
 				release()
-			} else if free > 0 {
-				time.AfterFunc(free, release)
+			} else if c.free > 0 {
+				time.AfterFunc(c.free, release)
 			}
 			ctx, cancel := context.WithCancel(taskContext(t))
-			if left > 0 {
-				ctx, cancel = context.WithTimeout(taskContext(t), left)
+			if c.left > 0 {
+				ctx, cancel = context.WithTimeout(taskContext(t), c.left)
 			}
 			defer cancel()
 			began := time.Now()
-			err := muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Retry, core.WithWait(core.WaitForever))).ProcessTask(ctx, shipTask())
-			waited := time.Since(began)
-			if free >= 0 && err != nil || free < 0 && (!errors.Is(err, taskmw.ErrConflict) || ctx.Err() != nil || waited < left*9/10 || left-waited > 260*time.Millisecond) {
-				t.Errorf("with %s: waited %s, %v, context: %v", left, waited, err, ctx.Err())
+			err := muxOf(succeed, ship(t, locktest.Locker(t, store), taskmw.Skip, core.WithWait(c.wait))).ProcessTask(ctx, shipTask())
+			waited, most := time.Since(began), cmp.Or(c.left, c.wait)
+			inTime := waited >= most*9/10 && most-waited <= 260*time.Millisecond && ctx.Err() == nil
+			if c.free >= 0 && err != nil || c.free < 0 && (!errors.Is(err, taskmw.ErrConflict) || !inTime) {
+				t.Errorf("%+v: waited %s, %v, context: %v", c, waited, err, ctx.Err())
 			}
 		})
 	}
-}
-
-func TestARulesOwnPatienceComesBeforeItsAction(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memlock.New()
-		hold(t, store, "order:42")
-		began := time.Now()
-		err := muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), taskmw.Skip, core.WithWait(time.Minute))).ProcessTask(taskContext(t), shipTask())
-		if waited := time.Since(began); !errors.Is(err, taskmw.ErrConflict) || waited != time.Minute {
-			t.Errorf("after %s: %v", waited, err)
-		}
-	})
 }
 
 var both = "account:{from} account:{to}"

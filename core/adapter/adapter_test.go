@@ -38,7 +38,7 @@ func sources(name string) (adapter.Source[*request], error) {
 			return "", fmt.Errorf("%w: no such parameter", adapter.ErrMisconfigured)
 		}), nil
 	default:
-		return adapter.Source[*request]{}, errors.New("there are {field}, {route} and {text:name}")
+		return adapter.Text[*request](nil), errors.New("there are {field}, {route} and {text:name}")
 	}
 }
 
@@ -138,70 +138,53 @@ func TestWorkRunsUnderItsNamesAndItsErrorIsUntouched(t *testing.T) {
 
 func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
 	t.Parallel()
+	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay")}
 	for _, row := range []struct {
 		reason  adapter.Reason
+		key     string
 		request *request
-		before  func(store *memlock.Store, locks, other *core.Locker, end func()) error
 		opts    []core.Option
 		is      error
 		again   bool
 	}{
-		{adapter.Held, nil, func(_ *memlock.Store, _, other *core.Locker, _ func()) error {
-			locktest.Hold(t, other, "order:42")
-			return nil
-		}, nil, core.ErrHeld, true},
-		{adapter.Duplicate, nil, func(_ *memlock.Store, _, other *core.Locker, _ func()) error {
-			return other.Do(t.Context(), "order:42", nothing, core.WithDedup(time.Hour))
-		}, []core.Option{core.WithDedup(time.Hour)}, core.ErrDuplicate, false},
-		{adapter.BadKey, texts(), nil, nil, key.ErrMissing, false},
-		{adapter.BadKey, texts("id", "1", "id", "01"), nil, nil, key.ErrAmbiguous, false},
-		{adapter.BadKey, texts("id", "4e1"), nil, nil, core.ErrInvalid, false},
-		{adapter.Unavailable, nil, func(store *memlock.Store, _, _ *core.Locker, _ func()) error {
-			store.SetDown(true)
-			return nil
-		}, nil, core.ErrUnavailable, true},
-		{adapter.Stopping, nil, func(_ *memlock.Store, locks, _ *core.Locker, _ func()) error { return locks.Drain(t.Context()) }, nil, core.ErrDraining, true},
-		{adapter.Stopping, nil, func(_ *memlock.Store, locks, _ *core.Locker, _ func()) error { return locks.Close(t.Context()) }, nil, core.ErrClosed, true},
-		{adapter.Ended, nil, func(_ *memlock.Store, _, _ *core.Locker, end func()) error { end(); return nil }, nil, context.Canceled, false},
+		{adapter.Held, "order:{text:id|int}", texts("id", "42"), nil, core.ErrHeld, true},
+		{adapter.Duplicate, "order:{text:id|int}", texts("id", "42"), dedup, core.ErrDuplicate, false},
+		{adapter.BadKey, "order:{text:id|int}", texts(), nil, key.ErrMissing, false},
+		{adapter.BadKey, "order:{text:id|int}", texts("id", "1", "id", "01"), nil, key.ErrAmbiguous, false},
+		{adapter.BadKey, "order:{text:id|int}", texts("id", "4e1"), nil, core.ErrInvalid, false},
+		{adapter.Misconfigured, "order:{route}", texts(), nil, adapter.ErrMisconfigured, false},
+		{adapter.Misconfigured, "mine", texts(), dedup, core.ErrInvalid, false}, // dedup cannot join
+		{adapter.Unavailable, "order:{text:id|int}", texts("id", "42"), nil, core.ErrUnavailable, true},
+		{adapter.Stopping, "order:{text:id|int}", texts("id", "42"), nil, core.ErrDraining, true},
+		{adapter.Stopping, "order:{text:id|int}", texts("id", "42"), nil, core.ErrClosed, true},
+		{adapter.Ended, "order:{text:id|int}", texts("id", "42"), nil, context.Canceled, false},
 	} {
-		store := memlock.New()
-		locks, other := locktest.Locker(t, store), locktest.Locker(t, store)
+		store := locktest.NewBackend()
+		locks := locktest.Locker(t, store)
+		locktest.Refuse(t, store, locks, "order:42", row.is)
 		ctx, end := context.WithCancel(t.Context())
-		if row.before != nil {
-			locktest.OK(t, row.before(store, locks, other, end))
+		switch {
+		case row.reason == adapter.Ended:
+			end()
+		case row.key == "mine":
+			x, err := locks.TryAcquire(ctx, "mine")
+			locktest.OK(t, err)
+			t.Cleanup(func() { _ = x.Release(context.Background()) })
+			ctx = x.Context()
 		}
-		if row.request == nil {
-			row.request = texts("id", "42")
-		}
-		out := newRule(t, locks, "order:{text:id|int}", row.opts...).Run(ctx, row.request, mustNotRun(t))
+		out := newRule(t, locks, row.key, row.opts...).Run(ctx, row.request, mustNotRun(t))
 		if out.Reason != row.reason || out.Ran() || !errors.Is(out.Err, row.is) || out.Own != nil || (out.RetryAfter() > 0) != row.again || out.RetryAfter() > time.Second ||
 			out.Join() != out.Err { //nolint:errorlint // that very error
 			t.Errorf("%s: %+v, %v", row.reason, out, out.RetryAfter())
 		}
-		store.SetDown(false)
 		end()
 	}
-}
-
-func TestARuleThatCannotWorkWhereItStandsIsMisconfigured(t *testing.T) {
-	t.Parallel()
-	locks := locktest.Memory(t)
-	if out := newRule(t, locks, "order:{route}").Run(t.Context(), texts(), mustNotRun(t)); out.Reason != adapter.Misconfigured {
-		t.Errorf("%+v", out)
-	}
-	rule := newRule(t, locks, "order:{text:id|int}", core.WithDedup(time.Hour))
-	locktest.OK(t, locks.Do(t.Context(), "order:42", func(ctx context.Context) error { // dedup cannot join
-		if out := rule.Run(ctx, texts("id", "42"), mustNotRun(t)); out.Reason != adapter.Misconfigured || !errors.Is(out.Err, core.ErrInvalid) {
-			t.Errorf("%+v", out)
-		}
-		return nil
-	}))
 }
 
 func TestALossIsJoinedToTheWorksOwnError(t *testing.T) {
 	t.Parallel()
 	own := errors.New("own")
-	rule := newRule(t, locktest.Memory(t), "order:{text:id|int}", core.WithMaxHold(10*time.Millisecond))
+	rule := newRule(t, locktest.Memory(t), "order:{text:id|int} job:{text:id|int}", core.WithMaxHold(10*time.Millisecond))
 	for _, own := range []error{nil, own} {
 		out := rule.Run(t.Context(), texts("id", "42"), func(ctx context.Context) error {
 			<-ctx.Done()
@@ -245,31 +228,6 @@ func TestErrorsOfCoreHaveTheirReason(t *testing.T) {
 	} {
 		if got := adapter.ReasonOf(row.err); got != row.want {
 			t.Errorf("%v: %s, want %s", row.err, got, row.want)
-		}
-	}
-}
-
-func TestAFunctionsNameIsCheckedAndItsErrorKept(t *testing.T) {
-	t.Parallel()
-	own := errors.New("own")
-	for _, row := range []struct {
-		name   string
-		err    error
-		reason adapter.Reason
-		is     error
-	}{
-		{"order:42", nil, adapter.Done, nil},
-		{"", nil, adapter.BadKey, core.ErrInvalid},
-		{"order 42", nil, adapter.BadKey, core.ErrInvalid},
-		{"order:42", own, adapter.BadKey, own},
-		{"order:42", core.ErrHeld, adapter.BadKey, core.ErrHeld},
-	} {
-		k, err := adapter.KeyFunc("own", func(context.Context, *request) (string, error) { return row.name, row.err })
-		locktest.OK(t, err)
-		rule, err := adapter.NewRule(locktest.Memory(t), k)
-		locktest.OK(t, err)
-		if out := rule.Run(t.Context(), texts(), nothing); out.Reason != row.reason || !errors.Is(out.Err, row.is) {
-			t.Errorf("%q, %v: %+v", row.name, row.err, out)
 		}
 	}
 }

@@ -135,6 +135,26 @@ func (b *Backend) ask(ctx context.Context, c driver.Claim, do func(context.Conte
 	return g, nil
 }
 
+// Refuse has locks, on b, refuse a name with an error of core; a lock is lost at its release. The holder's label is Secret.
+func Refuse(t testing.TB, b *Backend, locks *core.Locker, name string, with error) {
+	t.Helper()
+	switch with { //nolint:errorlint // these very errors
+	case core.ErrHeld:
+		Hold(t, Locker(t, b), name, core.WithLabel(Secret))
+	case core.ErrDuplicate:
+		done := func(context.Context) error { return nil }
+		OK(t, locks.Do(t.Context(), name, done, core.WithDedup(time.Hour), core.WithDedupScope("pay")))
+	case core.ErrUnavailable:
+		b.Down.Store(true)
+	case core.ErrDraining:
+		OK(t, locks.Drain(t.Context()))
+	case core.ErrClosed:
+		OK(t, locks.Close(t.Context()))
+	case core.ErrLost:
+		b.Robbed.Store(true)
+	}
+}
+
 // Release implements driver.Driver.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	err := b.Store.Release(ctx, c)

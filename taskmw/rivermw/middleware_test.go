@@ -44,9 +44,9 @@ func TestTheTable(t *testing.T) {
 			return func(args string, work jobtest.Work) error { return mw.Work(t.Context(), job(args), work) }, err
 		},
 		Refused: []string{"order:{header:id}", "order:{river:attempt}"},
-		Told: map[jobtest.Outcome]func(error) bool{
-			jobtest.Held: snoozed, jobtest.Draining: snoozed, jobtest.Closed: is(core.ErrClosed), jobtest.Unavailable: is(core.ErrUnavailable),
-			jobtest.BadKey: cancelled, jobtest.Duplicate: func(err error) bool { return err == nil }, jobtest.Lost: is(core.ErrLost),
+		Told: map[error]func(error) bool{
+			core.ErrHeld: snoozed, core.ErrDraining: snoozed, core.ErrClosed: is(core.ErrClosed), core.ErrUnavailable: is(core.ErrUnavailable),
+			core.ErrInvalid: cancelled, core.ErrDuplicate: func(err error) bool { return err == nil }, core.ErrLost: is(core.ErrLost),
 		},
 		Names:    map[string]string{"tenant:{metadata:tenant}": "tenant:acme", "{river:kind}:{river:queue}:{river:id}": "ship:default:7"},
 		Verdicts: []error{rivertype.JobCancel(jobtest.ErrBroken), &rivertype.JobSnoozeError{Duration: time.Hour}},

@@ -58,9 +58,9 @@ func TestTheTable(t *testing.T) {
 			}, err
 		},
 		Refused: []string{"order:{metadata:id}", "order:{header:id}"}, // text without a form
-		Told: map[jobtest.Outcome]func(error) bool{
-			jobtest.Held: is(core.ErrHeld), jobtest.Draining: is(core.ErrDraining), jobtest.Closed: is(core.ErrClosed), jobtest.Unavailable: is(core.ErrUnavailable),
-			jobtest.BadKey: is(watermillmw.ErrKey), jobtest.Duplicate: is(nil), jobtest.Lost: is(core.ErrLost),
+		Told: map[error]func(error) bool{
+			core.ErrHeld: is(core.ErrHeld), core.ErrDraining: is(core.ErrDraining), core.ErrClosed: is(core.ErrClosed), core.ErrUnavailable: is(core.ErrUnavailable),
+			core.ErrInvalid: is(watermillmw.ErrKey), core.ErrDuplicate: is(nil), core.ErrLost: is(core.ErrLost),
 		},
 		Names:    map[string]string{"tenant:{metadata:tenant|text}": "tenant:acme", "message:{watermill:uuid}": "message:m-1"},
 		Verdicts: []error{core.ErrHeld, core.ErrDuplicate},
