@@ -44,8 +44,8 @@ type Framework struct {
 func Test(t *testing.T, f Framework) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, Framework){
-		"ARefusalIsAnsweredByTheTable": refusals, "WhatAHandlerReturns": returns, "DedupIsPerMethod": dedup, "SeveralNamesAreHeldTogether": several,
-		"SourcesNameTheLock": sources, "ABadValueIsInvalidArgumentAndNothingRuns": badValues, "AKeyFunctionThatRefuses": keyFunctions,
+		"ARefusalIsAnsweredByTheTable": refusals, "WhatAHandlerReturns": returns, "DedupIsPerMethod": dedup, "SourcesNameTheLock": sources,
+		"ABadValueIsInvalidArgumentAndNothingRuns": badValues, "AKeyFunctionThatRefuses": keyFunctions,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,11 +54,8 @@ func Test(t *testing.T, f Framework) {
 	}
 }
 
-// The keys of one name and of two.
-const (
-	OrderKey = "order:{order.id}"
-	both     = "order:{order.id} note:{note}"
-)
+// OrderKey makes "order:42" of Order.
+const OrderKey = "order:{order.id}"
 
 // MustNotRun is the work of a method that is refused.
 func MustNotRun(t *testing.T) Work {
@@ -100,7 +97,7 @@ func Locked(key string, opts ...core.Option) []grpcmw.Option {
 	return []grpcmw.Option{grpcmw.WithMethod(Refund, key, opts...), grpcmw.WithMethod(Watch, key, opts...)}
 }
 
-// Order is the request whose key, under OrderKey, is "order:42".
+// Order is a request.
 func Order() *testpb.RefundRequest {
 	return &testpb.RefundRequest{Order: &testpb.Order{Id: 42}}
 }
@@ -163,15 +160,6 @@ func WantBegun(t *testing.T, err error, trailer metadata.MD, code codes.Code, re
 	}
 	if p := trailer.Get("grpc-retry-pushback-ms"); len(p) != 1 || p[0] != "-1" {
 		t.Errorf("pushback %q: a stock client may repeat what was begun", p)
-	}
-}
-
-// WantLostCause checks that ctx has ended since the lock was lost.
-func WantLostCause(t testing.TB, ctx context.Context, name string) {
-	t.Helper()
-	lost, ok := errors.AsType[*core.LostError](context.Cause(ctx))
-	if !ok || lost.Name != name {
-		t.Errorf("cause %v, want a *core.LostError of %q", context.Cause(ctx), name)
 	}
 }
 

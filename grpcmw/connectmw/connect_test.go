@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
+	"go.uber.org/goleak"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,6 +25,57 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type (
+	request = testpb.RefundRequest
+	reply   = testpb.Reply
+)
+
+const (
+	refund    = "/shop.v1.Orders/Refund"
+	watch     = "/shop.v1.Orders/Watch"
+	negotiate = "/shop.v1.Orders/Negotiate"
+)
+
+// order is a request for an order; 0 is one that names none.
+func order(id int64) *connect.Request[request] {
+	return connect.NewRequest(&request{Order: &testpb.Order{Id: id}})
+}
+
+// leaseName answers with the name of the lease, "none" if there is none.
+func leaseName(ctx context.Context, _ *connect.Request[request]) (*connect.Response[reply], error) {
+	return connect.NewResponse(&reply{Value: name(ctx)}), nil
+}
+
+func name(ctx context.Context) string {
+	if x, ok := core.FromContext(ctx); ok {
+		return x.Name()
+	}
+	return "none"
+}
+
+// serve serves a handler over HTTP/2, which all kinds of streams need.
+func serve(t *testing.T, procedure string, h http.Handler) *httptest.Server {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(procedure, h)
+	return serveAll(t, mux)
+}
+
+func serveAll(t *testing.T, mux *http.ServeMux) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(mux)
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func client(srv *httptest.Server, procedure string, opts ...connect.ClientOption) *connect.Client[request, reply] {
+	return connect.NewClient[request, reply](srv.Client(), srv.URL+procedure, opts...)
+}
 
 var byOrder = grpcmw.WithMethod(refund, "order:{order.id}")
 
@@ -72,18 +126,6 @@ func TestTheTable(t *testing.T) {
 	})
 }
 
-func TestAHeldLockTellsHTTPClientsWhenToRetry(t *testing.T) {
-	t.Parallel()
-	locks, other := locktest.Two(t)
-	locktest.Hold(t, other, "order:42")
-	c := client(serve(t, refund, connect.NewUnaryHandler(refund, leaseName, connectmw.WithLocks(locks, byOrder))), refund)
-	_, err := c.CallUnary(t.Context(), order(42))
-	e, ok := errors.AsType[*connect.Error](err)
-	if !ok || e.Meta().Get("Retry-After") != "1" || e.Meta().Get("Grpc-Retry-Pushback-Ms") == "" {
-		t.Errorf("%v: %v", err, e.Meta())
-	}
-}
-
 func TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn(t *testing.T) {
 	t.Parallel()
 	mine := connect.NewError(connect.CodeResourceExhausted, errors.New("sold out"))
@@ -110,7 +152,7 @@ func TestInterceptorsOutsideFindCoresErrorAndAHandlersOwn(t *testing.T) {
 	}
 }
 
-// Two Lockers have interceptors of their own. What the inner one says of its refusal stays: it may be sent again.
+// Two Lockers have interceptors of their own. What the inner one says of its refusal stays: it may be sent again, and when.
 func TestARefusalOfTheSecondOfTwoInterceptorsStaysOne(t *testing.T) {
 	t.Parallel()
 	locks, other := locktest.Two(t)
@@ -134,7 +176,8 @@ func repeatable(t *testing.T, err error) {
 	t.Helper()
 	is, retry := reason(t, err)
 	e, ok := errors.AsType[*connect.Error](err)
-	if !ok || is != grpcmw.ReasonHeld || retry == 0 || len(e.Meta().Values("Grpc-Retry-Pushback-Ms")) != 1 || e.Meta().Get("Grpc-Retry-Pushback-Ms") == "-1" {
+	if !ok || is != grpcmw.ReasonHeld || retry == 0 || e.Meta().Get("Retry-After") != "1" ||
+		len(e.Meta().Values("Grpc-Retry-Pushback-Ms")) != 1 || e.Meta().Get("Grpc-Retry-Pushback-Ms") == "-1" {
 		t.Errorf("%v: %s, retry in %v, %v", err, is, retry, e.Meta())
 	}
 }
@@ -166,4 +209,31 @@ func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 		}
 	}()
 	connectmw.WithLocks(nil)
+}
+
+func TestALostStreamEnds(t *testing.T) {
+	t.Parallel()
+	locks, _ := locktest.Two(t)
+	h := connect.NewBidiStreamHandler(negotiate, func(ctx context.Context, s *connect.BidiStream[request, reply]) error {
+		if _, err := s.Receive(); err != nil {
+			return err
+		}
+		if name(ctx) != "nightly" {
+			t.Error("no lock in the stream's context")
+			return nil
+		}
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), core.ErrLost) {
+			t.Errorf("ended by %v", context.Cause(ctx))
+		}
+		return s.Send(&reply{Value: "late"})
+	}, connectmw.WithLocks(locks, grpcmw.WithMethod(negotiate, "nightly", core.WithMaxHold(10*time.Millisecond))))
+	s := client(serve(t, negotiate, h), negotiate).CallBidiStream(t.Context())
+	locktest.OK(t, s.Send(order(42).Msg))
+	_ = s.CloseRequest()
+	_, err := s.Receive()
+	if is, _ := reason(t, err); connect.CodeOf(err) != connect.CodeAborted || is != grpcmw.ReasonLost || errors.Is(err, io.EOF) {
+		t.Errorf("%v (%s)", err, is)
+	}
+	_ = s.CloseResponse()
 }
