@@ -22,7 +22,7 @@ type payment struct {
 func TestJSONIsDecodedStrictly(t *testing.T) {
 	t.Parallel()
 	h := httpmw.Bind(locktest.Memory(t), "order:{OrderID}", httpmw.JSON[payment], func(w http.ResponseWriter, r *http.Request, req *payment) {
-		leaseName(w, r)
+		mwtest.LeaseName(w, r)
 		_, _ = fmt.Fprint(w, " ", req.OrderID)
 	})
 	const asJSON = "application/json; charset=utf-8"

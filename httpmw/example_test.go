@@ -2,7 +2,6 @@ package httpmw_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -45,37 +44,5 @@ func ExampleLock() {
 	// Output:
 	// 200 text/plain; charset=utf-8  paid under the lock order:42
 	// 409 application/problem+json 1 {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. This request was not started."}
-	// <nil>
-}
-
-// A handler that locks by itself can answer as the middleware does.
-func ExampleProblemFor() {
-	ctx := context.Background()
-	locks, err := core.New(memlock.New(), core.WithWait(0))
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close(ctx)
-
-	errSoldOut := errors.New("sold out")
-	order := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := locks.Do(r.Context(), "stock:7", func(context.Context) error { return errSoldOut })
-		if p := httpmw.ProblemFor(err); p != nil { // never return err's text: it has names and holders
-			p.ServeHTTP(w, r)
-			return
-		}
-		http.Error(w, err.Error(), http.StatusGone)
-	})
-
-	post(order, "/")
-	err = locks.Do(ctx, "stock:7", func(context.Context) error {
-		post(order, "/")
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// 410 text/plain; charset=utf-8  sold out
-	//
-	// 409 application/problem+json  {"type":"https://holdfast-go.github.io/problems/held","title":"Resource is in use","status":409,"detail":"Another request is working on the same resource. What this request has done is not known.","started":true}
 	// <nil>
 }

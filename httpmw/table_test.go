@@ -2,7 +2,11 @@ package httpmw_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
@@ -54,4 +58,19 @@ func mountLock(s mwtest.Setup) (http.Handler, error) {
 
 func mountBind(s mwtest.Setup) (http.Handler, error) {
 	return httpmw.NewBind(config(s), httpmw.JSON[mwtest.Pay], s.Bound)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]string{
+		0: "", time.Nanosecond: "1", time.Second: "1", time.Second + 1: "2", 90 * time.Second: "90",
+	} {
+		w := httptest.NewRecorder()
+		(&httpmw.Problem{Status: http.StatusConflict, RetryAfter: after}).ServeHTTP(w, nil)
+		if got := w.Header().Get("Retry-After"); got != want {
+			t.Errorf("%s: %q, want %q", after, got, want)
+		}
+	}
 }

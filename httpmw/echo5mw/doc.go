@@ -1,6 +1,6 @@
 // Package echo5mw holds a lock around handlers of Echo v5: one request at a time for each order, user
-// or anything else that the key names, on all machines. Package echomw is for Echo v4; its examples
-// of Lock and Bind are for both.
+// or anything else that the key names, on all machines. Package echomw is for Echo v4; its example
+// of Lock is for both.
 //
 //	e.POST("/orders/:id/pay", pay, echo5mw.Lock(locks, "order:{id|int}"))
 //

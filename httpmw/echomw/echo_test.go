@@ -1,12 +1,12 @@
 package echomw_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
@@ -31,26 +31,16 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 	Writer:     func(c echo.Context) http.ResponseWriter { return c.Response().Writer },
 	SetWriter:  func(c echo.Context, w http.ResponseWriter) { c.Response().Writer = w },
 	HTTPError:  func(code int, message string) error { return echo.NewHTTPError(code, message) },
-	Code: func(err error) int {
-		if he, ok := errors.AsType[*echo.HTTPError](err); ok {
-			return he.Code
-		}
-		return 0
-	},
-	Wrap: echo.WrapMiddleware,
+	Wrap:       echo.WrapMiddleware,
 }
 
 func serve(a app) http.Handler {
 	e := echo.New()
 	e.Pre(a.Pre...)
 	e.Use(a.Use...)
-	add, with := e.Add, a.With
-	if a.Group != "" {
-		add, with = e.Group(a.Group, a.With...).Add, nil
-	}
 	for _, route := range a.Routes {
 		method, path, _ := strings.Cut(route, " ")
-		add(method, path, a.Handler, with...)
+		e.Add(method, path, a.Handler, a.With...)
 	}
 	if a.OnError != nil {
 		e.Debug = true // whatever is in the error may then be told
@@ -58,3 +48,5 @@ func serve(a app) http.Handler {
 	}
 	return e
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

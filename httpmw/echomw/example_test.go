@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -42,32 +41,4 @@ func ExampleLock() {
 	// Output:
 	// 200 paid under the lock order:42
 	// 409 {"type":"https://holdfast-go.github.io/problems/already-processed","title":"Already processed","status":409,"detail":"An earlier request has done this already. This request was not started."}
-}
-
-// One client says two things. The lock is for what the handler gets.
-func ExampleBind() {
-	ctx := context.Background()
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		panic(err)
-	}
-	defer locks.Close(ctx)
-
-	type payRequest struct {
-		OrderID int64 `json:"order_id" query:"order_id"`
-	}
-	pay := func(c echo.Context, req *payRequest) error {
-		lease, _ := core.FromContext(c.Request().Context())
-		return c.String(http.StatusOK, fmt.Sprintf("paid %d under the lock %s", req.OrderID, lease.Name()))
-	}
-	e := echo.New()
-	e.POST("/pay", echomw.Bind(locks, "order:{OrderID}", pay))
-
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/pay?order_id=7", strings.NewReader(`{"order_id":42}`))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
-	fmt.Println(w.Code, w.Body)
-	// Output:
-	// 200 paid 42 under the lock order:42
 }

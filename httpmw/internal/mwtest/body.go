@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // document is a JSON body of n bytes.
@@ -157,7 +159,7 @@ func refusedUpload(t *testing.T, mount Mount) {
 	for key, want := range map[string]bool{"order:{id|int}": false, "order:{body:id}": true} {
 		var read atomic.Int64
 		b := start(t, mount, Setup{Key: key, Outer: counting(&read)})
-		b.hold("order:42")
+		locktest.Hold(t, b.other, "order:42")
 		b.expect(b.do("POST /orders/42", document(100), asJSON), rowHeld)
 		if got := read.Load() > 0; got != want {
 			t.Errorf("%s: the body was read: %t", key, got)

@@ -3,8 +3,13 @@ package mwtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/core"
 )
 
 func testLifetime(t *testing.T, mount Mount) {
@@ -80,4 +85,36 @@ func callerLeaves(t *testing.T, mount Mount) {
 		t.Errorf("what was given up counts as done: %d %s", again.status, again.body)
 	}
 	b.expect(b.do("POST /orders/42", ""), rowDone)
+}
+
+var (
+	day  = core.WithDedup(24 * time.Hour)
+	paid = []core.Option{day, core.WithDedupScope("pay")}
+)
+
+func testDedup(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Options: paid, Handler: func(w http.ResponseWriter, r *http.Request) {
+		if status, _ := strconv.Atoi(r.Header.Get("Status")); status > 0 {
+			w.WriteHeader(status)
+		}
+	}})
+	for status, done := range map[int]bool{
+		0: true, 200: true, 204: true, 303: true, 399: true, 307: false, 308: false, 400: false, 409: false, 503: false,
+	} {
+		line := fmt.Sprint("POST /orders/1", status)
+		b.do(line, "", fmt.Sprint("Status: ", status))
+		before := b.ran.Load()
+		if again := b.do(line, "", "Status: 200"); done {
+			b.expect(again, rowDone)
+			b.handled(before)
+		} else if again.status != http.StatusOK {
+			t.Errorf("after %d: answered %d %s, want to be let through", status, again.status, again.body)
+		}
+	}
+}
+
+func dedupHijack(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Options: append([]core.Option{core.WithWait(time.Minute)}, paid...), Handler: func(w http.ResponseWriter, _ *http.Request) { hijack(w, func() {}) }})
+	b.passed(b.do("POST /orders/42", ""), "raw")
+	b.passed(b.do("POST /orders/42", ""), "raw")
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -149,7 +148,7 @@ func Call(t testing.TB, h http.Handler, method, target string, headers ...string
 
 func testRoutes(t *testing.T, mount Mount, routes []Route) {
 	for _, test := range routes {
-		h, err := mount(Setup{Locker: locktest.Memory(t), Key: test.Key, Route: test.Route, Handler: leaseName})
+		h, err := mount(Setup{Locker: locktest.Memory(t), Key: test.Key, Route: test.Route, Handler: LeaseName})
 		locktest.OK(t, err)
 		if w := Call(t, h, http.MethodPost, test.Path); w.Code != test.Status || w.Code == http.StatusOK && w.Body.String() != test.Name {
 			t.Errorf("%s of %s: %d %s, want %d %s", test.Key, test.Path, w.Code, w.Body, test.Status, test.Name)
@@ -167,7 +166,7 @@ type bench struct {
 	url   string
 	srv   *httptest.Server
 
-	complaints logBuffer // of net/http, about what handlers did
+	complaints bytes.Buffer // of net/http, about what handlers did
 }
 
 // start serves s. Without a Locker, a key or a handler it gets locks on memory,
@@ -179,19 +178,12 @@ func start(t *testing.T, mount Mount, s Setup) *bench {
 	if s.Locker == nil {
 		s.Locker = b.locks
 	}
-	if s.Bound != nil {
-		bound := s.Bound
-		s.Bound = func(w http.ResponseWriter, r *http.Request, req *Pay) {
-			b.ran.Add(1)
-			bound(w, r, req)
-		}
-	}
 	if s.Key == "" && s.KeyFunc == nil {
 		s.Key = "order:{id|int}"
 	}
 	handler := s.Handler
 	if handler == nil {
-		handler = leaseName
+		handler = LeaseName
 	}
 	s.Handler = func(w http.ResponseWriter, r *http.Request) {
 		b.ran.Add(1)
@@ -220,37 +212,13 @@ func start(t *testing.T, mount Mount, s Setup) *bench {
 	return b
 }
 
-// logBuffer is a buffer that several goroutines may write to.
-type logBuffer struct {
-	mu  sync.Mutex // protects buf
-	buf bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-// leaseName answers with the name of the lease, "none" if there is none.
-func leaseName(w http.ResponseWriter, r *http.Request) {
+// LeaseName answers with the name of the lease, "none" if there is none.
+func LeaseName(w http.ResponseWriter, r *http.Request) {
 	name := "none"
 	if x, ok := core.FromContext(r.Context()); ok {
 		name = x.Name()
 	}
 	_, _ = w.Write([]byte(name))
-}
-
-// hold takes name until the test ends or free is called.
-func (b *bench) hold(name string, opts ...core.Option) (free func()) {
-	b.t.Helper()
-	return locktest.Hold(b.t, b.other, name, opts...)
 }
 
 // free says whether nobody holds name.

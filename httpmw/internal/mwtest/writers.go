@@ -1,6 +1,7 @@
 package mwtest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 var short = []core.Option{core.WithMaxHold(10 * time.Millisecond)}
 
 func testLoss(t *testing.T, mount Mount, streams bool) {
-	partial := answer{status: http.StatusOK, body: "partial"}
+	partial, flushed := answer{status: http.StatusOK, body: "partial"}, answer{status: http.StatusOK}
 	nothing := func(http.ResponseWriter, *http.Request) {}
 	writes := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("partial")) }
 	for name, test := range map[string]struct {
@@ -28,31 +29,24 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 		fails   error
 		streams bool // only where a handler writes to the connection
 	}{
-		"NothingWritten": {handler: nothing},
-		"AnError":        {handler: nothing, fails: errors.New(locktest.Secret)},
-		"InformationalOnly": {streams: true, handler: func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusEarlyHints)
-		}},
+		"NothingWritten":    {handler: nothing},
+		"AnError":           {handler: nothing, fails: errors.New(locktest.Secret)},
+		"InformationalOnly": {streams: true, handler: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints) }},
 		"EmptyCopy": {handler: func(w http.ResponseWriter, _ *http.Request) {
 			if rf, ok := w.(io.ReaderFrom); ok {
 				_, _ = rf.ReadFrom(http.NoBody)
 			}
 		}},
-		"Bytes": {want: partial, handler: writes},
-		"String": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, "partial")
-		}},
-		"Copy": {want: partial, handler: func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(w, r.Body)
-		}},
+		"Bytes":  {want: partial, handler: writes},
+		"String": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "partial") }},
+		"Copy":   {want: partial, handler: func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }},
 		"Status": {want: answer{status: http.StatusAccepted}, handler: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusAccepted)
 		}},
-		"Flush": {streams: true, want: answer{status: http.StatusOK}, handler: func(w http.ResponseWriter, _ *http.Request) {
-			w.(http.Flusher).Flush()
+		"Flush": {streams: true, want: flushed, handler: func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush() }},
+		"FlushByController": {streams: true, http2: true, want: flushed, handler: func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).Flush()
 		}},
-		"FlushByController": {streams: true, want: answer{status: http.StatusOK}, handler: flush},
-		"FlushHTTP2":        {streams: true, http2: true, want: answer{status: http.StatusOK}, handler: flush},
 		"Hijack": {streams: true, want: answer{status: http.StatusOK, body: "raw"}, handler: func(w http.ResponseWriter, r *http.Request) {
 			hijack(w, func() { <-r.Context().Done() })
 		}},
@@ -106,8 +100,6 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 	})
 }
 
-func flush(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }
-
 // hijack answers "raw" by hand, after wait.
 func hijack(w http.ResponseWriter, wait func()) {
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -117,4 +109,54 @@ func hijack(w http.ResponseWriter, wait func()) {
 	defer conn.Close()
 	wait()
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nraw")
+}
+
+func testStream(t *testing.T, mount Mount) {
+	run(t, mount, map[string]func(*testing.T, Mount){
+		"WhatIsFlushedArrivesWhileTheHandlerRuns": flushed,
+		"TheResponseControllerWorks":              controller,
+		"WhoHijackedIsNotDone":                    dedupHijack,
+		"InformationalHeadersPass":                informational,
+	})
+}
+
+func flushed(t *testing.T, mount Mount) {
+	seen := make(chan struct{})
+	b := start(t, mount, Setup{HTTP2: true, Handler: func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "first\n")
+		w.(http.Flusher).Flush()
+		<-seen
+	}})
+	res, err := b.srv.Client().Post(b.url+"/orders/42", "", http.NoBody)
+	locktest.OK(t, err)
+	defer res.Body.Close()
+	if line, _ := bufio.NewReader(res.Body).ReadString('\n'); line != "first\n" || res.ProtoMajor != 2 || b.free("order:42") {
+		t.Errorf("%q by %s, or free while the handler runs", line, res.Proto)
+	}
+	close(seen)
+}
+
+func controller(t *testing.T, mount Mount) {
+	for _, http2 := range []bool{false, true} {
+		b := start(t, mount, Setup{HTTP2: http2, Handler: func(w http.ResponseWriter, _ *http.Request) {
+			c := http.NewResponseController(w)
+			err := errors.Join(c.EnableFullDuplex(), c.SetReadDeadline(time.Now().Add(time.Minute)),
+				c.SetWriteDeadline(time.Now().Add(time.Minute)), c.Flush())
+			_, flusher := w.(http.Flusher) // which handlers and libraries look for
+			if _, hijacker := w.(http.Hijacker); err != nil || !flusher || !hijacker {
+				t.Errorf("a %T: %v", w, err)
+			}
+		}})
+		if got := b.do("POST /orders/42", ""); got.status != http.StatusOK {
+			t.Errorf("answered %d", got.status)
+		}
+	}
+}
+
+func informational(t *testing.T, mount Mount) {
+	b := start(t, mount, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "body")
+	}})
+	b.passed(b.do("POST /orders/42", ""), "body")
 }

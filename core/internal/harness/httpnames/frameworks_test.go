@@ -134,22 +134,13 @@ func onNetHTTP(locks *core.Locker) framework {
 		header:  func(r *http.Request) string { return r.Header.Get("X-Order") },
 		body:    func(r *http.Request, d *doc) { _ = json.NewDecoder(r.Body).Decode(d) },
 	}.mount(&last, func(path, key string, handler func(*http.Request)) {
-		mux.Handle(strings.Replace(path, ":id", "{id}", 1), httpmw.Lock(locks, key)(override(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { handler(r) }))))
+		h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { handler(r) })
+		mux.Handle(strings.Replace(path, ":id", "{id}", 1), httpmw.Lock(locks, key)(h))
 	})
 	bound := httpmw.Bind(locks, templates["bound"], httpmw.JSON[pay], func(_ http.ResponseWriter, r *http.Request, req *pay) { last.note(r.Context(), "", req.values()...) })
 	mux.Handle("/bound", bound)
 	mux.Handle("/bound/{id}", bound)
 	return overNetHTTP(mux, &last)
-}
-
-// override is what Echo's MethodOverride does.
-func override(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m := r.Header.Get("X-HTTP-Method-Override"); m != "" && r.Method == http.MethodPost {
-			r.Method = m
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // echoContext is what the contexts of both versions of Echo can do.

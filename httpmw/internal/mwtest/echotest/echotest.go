@@ -26,7 +26,6 @@ type Config[C Context] = httpmw.Settings[C, func(c C, p *httpmw.Problem) error]
 // App is an Echo. All its routes have the same handler and middleware.
 type App[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Pre, Use []M
-	Group    string   // prefix of a group that has With as its own middleware, "" for none
 	Routes   []string // "POST /orders/:id"
 	Handler  H
 	With     []M
@@ -47,7 +46,6 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Writer    func(C) http.ResponseWriter // what Echo's own Response writes to
 	SetWriter func(C, http.ResponseWriter)
 	HTTPError func(code int, message string) error
-	Code      func(error) int // of an HTTPError, 0 for any other error
 
 	Wrap func(func(http.Handler) http.Handler) M // WrapMiddleware
 }
@@ -75,7 +73,6 @@ func (v Version[C, H, M]) Run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"RequestsWithoutARouteDoNotPass":                v.withoutARoute,
 		"AHandlersErrorIsItsOwn":                        v.errorIsItsOwn,
-		"AnErrorIsNotDone":                              v.errorIsNotDone,
 		"ALossBehindWrappedMiddlewareIsAnswered":        v.lossBehindWrapped,
 		"ACustomErrorHandlerSeesARefusalAndAddsNothing": v.customErrorHandler,
 		"WhatStandsOutsideGetsItsOwnRequestBack":        v.outsideGetsItsOwnBack,

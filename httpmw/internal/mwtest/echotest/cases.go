@@ -1,7 +1,12 @@
 package echotest
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,37 +20,15 @@ import (
 // On Echo.Use and on groups a lock sees requests that no route is for, and before the router (Echo.Pre) no request has one. It
 // does not let them pass: who can make a request look like one of them would get by the lock.
 func (v Version[C, H, M]) withoutARoute(t *testing.T) {
-	const none = http.StatusInternalServerError
 	locks := locktest.Memory(t)
-	for _, c := range []struct {
-		where, path      string
-		byPath, byHeader int
-	}{
-		{"Pre", "/orders/42", none, http.StatusOK}, {"Pre", "/nothing", none, http.StatusNotFound},
-		{"Use", "/orders/42", http.StatusOK, http.StatusOK}, {"Use", "/nothing", none, http.StatusNotFound},
-		{"Group", "/api/orders/42", http.StatusOK, http.StatusOK}, {"Group", "/api/nothing", none, http.StatusNotFound},
-	} {
-		call := func(key string) int {
-			app, lock := App[C, H, M]{Routes: []string{pay}, Handler: leaseName[C]}, []M{v.Lock(locks, key)}
-			switch c.where {
-			case "Pre":
-				app.Pre = lock
-			case "Use":
-				app.Use = lock
-			default:
-				app.Group, app.With = "/api", lock
+	locktest.Hold(t, locks, "tenant:acme")
+	for key, want := range map[string]int{"order:{id|int}": http.StatusInternalServerError, "tenant:{header:X-Tenant|text}": http.StatusConflict} {
+		lock := []M{v.Lock(locks, key)}
+		for path, app := range map[string]App[C, H, M]{"/orders/42": {Pre: lock}, "/nothing": {Use: lock}} {
+			app.Routes, app.Handler = []string{pay}, leaseName[C]
+			if w := mwtest.Call(t, v.Serve(app), http.MethodPost, path, "X-Tenant: acme"); w.Code != want {
+				t.Errorf("%s of %s: %d %s", key, path, w.Code, w.Body)
 			}
-			return mwtest.Call(t, v.Serve(app), http.MethodPost, c.path, "X-Tenant: acme").Code
-		}
-		byPath, byHeader := call("order:{id|int}"), call("tenant:{header:X-Tenant|text}")
-		release := locktest.Hold(t, locks, "tenant:acme")
-		held := call("tenant:{header:X-Tenant|text}")
-		release()
-		if v.Package == "echo5mw" && c.path == "/api/nothing" && byPath == http.StatusNotFound {
-			continue // Echo v5 does not ask a group's middleware
-		}
-		if byPath != c.byPath || byHeader != c.byHeader || held != http.StatusConflict {
-			t.Errorf("%s, %s: by its path %d, by a header %d, while that is held %d", c.where, c.path, byPath, byHeader, held)
 		}
 	}
 }
@@ -126,5 +109,68 @@ func (v Version[C, H, M]) queryIsWhatEchoHasMadeOfIt(t *testing.T) {
 	w := mwtest.Call(t, v.orders(handler, rewrite, v.Lock(locktest.Memory(t), "order:{query:id|int}")), http.MethodPost, "/orders/1?id=42")
 	if read == "" || w.Body.String() != "order:"+read {
 		t.Errorf("%d %s, and the handler reads %q", w.Code, w.Body, read)
+	}
+}
+
+// Echo gets the very error. What has begun to be written stays what the client gets, also beside an error of core.
+func (v Version[C, H, M]) errorIsItsOwn(t *testing.T) {
+	locks := locktest.Memory(t)
+	held := &core.HeldError{Name: "stock:7"}
+	for _, test := range []struct {
+		own   error
+		wrote string
+	}{
+		{v.HTTPError(http.StatusTeapot, "own"), ""}, {fmt.Errorf("own: %w", v.HTTPError(http.StatusTeapot, "own")), ""}, {errors.New("own"), ""},
+		{errors.Join(v.HTTPError(http.StatusTeapot, "own"), held), ""}, {core.ErrReleased, ""}, {context.Canceled, ""}, {held, "partial"},
+	} {
+		var seen error
+		status, body := order42(t, v.Serve(App[C, H, M]{
+			Routes: []string{pay}, With: []M{v.Lock(locks, "order:{id|int}")},
+			Handler: func(c C) error {
+				if test.wrote != "" {
+					_ = c.String(http.StatusTeapot, test.wrote)
+				}
+				return test.own
+			},
+			OnError: func(c C, err error) {
+				seen = err
+				if test.wrote == "" {
+					_ = c.NoContent(http.StatusTeapot)
+				}
+			},
+		}))
+		if status != http.StatusTeapot || body != test.wrote {
+			t.Errorf("%v: answered %d %s", test.own, status, body)
+		}
+		if seen != test.own { //nolint:errorlint // the very same
+			t.Errorf("Echo got %v, want %v as it is", seen, test.own)
+		}
+	}
+}
+
+// Through a server: the declared length is what keeps a second body away.
+func (v Version[C, H, M]) customErrorHandler(t *testing.T) {
+	seen := make(chan error, 1)
+	locks := locktest.Memory(t)
+	locktest.Hold(t, locks, "order:42")
+	srv := httptest.NewServer(v.Serve(App[C, H, M]{
+		Routes: []string{pay}, With: []M{v.Lock(locks, "order:{id|int}")},
+		Handler: leaseName[C],
+		OnError: func(c C, err error) {
+			seen <- err
+			_ = c.JSON(http.StatusInternalServerError, err.Error()) // does not look at Committed
+		},
+	}))
+	defer srv.Close()
+	res, err := srv.Client().Post(srv.URL+"/orders/42", "", http.NoBody)
+	locktest.OK(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusConflict || !strings.HasSuffix(string(body), `not started."}`) {
+		t.Errorf("answered %d %s (%v)", res.StatusCode, body, err)
+	}
+	err = <-seen
+	if p, ok := errors.AsType[*httpmw.Problem](err); !ok || !errors.Is(p, core.ErrHeld) || !strings.Contains(err.Error(), "code=409") {
+		t.Errorf("Echo got %v", err)
 	}
 }
