@@ -79,7 +79,7 @@ func (b *builder) readMethod(m protoreflect.MethodDescriptor) error {
 // unlocked.
 func annotationOf(m protoreflect.MethodDescriptor) (*holdfastpb.LockRule, error) {
 	raw, err := proto.MarshalOptions{AllowPartial: true}.Marshal(m.Options())
-	if len(raw) == 0 || err != nil {
+	if err != nil {
 		return nil, err
 	}
 	var opts descriptorpb.MethodOptions

@@ -200,9 +200,9 @@ func requestOf(m protoreflect.MethodDescriptor) protoreflect.MessageType {
 // findMethod returns the descriptor of a method whose generated code is linked in.
 func findMethod(files *protoregistry.Files, full string) (protoreflect.MethodDescriptor, error) {
 	name := strings.Replace(strings.TrimPrefix(full, "/"), "/", ".", 1)
-	d, err := files.FindDescriptorByName(protoreflect.FullName(name))
+	d, _ := files.FindDescriptorByName(protoreflect.FullName(name)) // nil if there is none
 	m, ok := d.(protoreflect.MethodDescriptor)
-	if err != nil || !ok || fullName(m) != full {
+	if !ok || fullName(m) != full {
 		return nil, errors.New(`unknown: no service of this program has it (the form is "/package.Service/Method")`)
 	}
 	return m, nil

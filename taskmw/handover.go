@@ -124,12 +124,9 @@ func handedRule(l *core.Locker) (*rule, error) {
 	return &rule{Rule: locks}, err
 }
 
-// giveBack frees the name of a hand-off that nobody will come for. The Locker's defaults may be those of
+// giveBack frees the name of a hand-off that nobody will come for; the zero one has none, and is refused. The Locker's defaults may be those of
 // a lease that no hand-off is for, or that keeps its name.
 func (m *middleware) giveBack(ctx context.Context, handoff core.Handoff) {
-	if handoff.Name() == "" {
-		return
-	}
 	ctx = context.WithoutCancel(ctx) // one attempt has a limit of its own
 	x, err := m.locks.Attach(ctx, handoff, core.WithWait(0), core.WithLimit(1), core.WithMinHold(0), core.WithDedup(0),
 		core.OnUnavailable(core.FailClosed))
