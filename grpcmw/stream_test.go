@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/rpctest"
 	"github.com/holdfast-go/holdfast/grpcmw/internal/testpb"
@@ -67,16 +68,16 @@ func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {
 	for tenant, want := range map[string]codes.Code{"acme": codes.OK, "": codes.InvalidArgument} {
 		ss, err := client.Negotiate(metadata.AppendToOutgoingContext(t.Context(), "x-tenant", tenant))
 		locktest.OK(t, err)
-		if _, err = ss.Recv(); status.Code(err) != want {
-			t.Errorf("%q: %v", tenant, err)
+		_, err = ss.Recv()
+		if header, _ := ss.Header(); status.Code(err) != want || (header.Get("x") != nil) != (want == codes.OK) {
+			t.Errorf("%q: %v, header %v", tenant, err, header)
 		}
 	}
 }
 
 func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 	t.Parallel()
-	locks, _ := locktest.Two(t)
-	lostIt := make(chan struct{})
+	store, lostIt := memlock.New(), make(chan struct{})
 	client := serve(t, &shop{negotiate: func(ss negotiateServer) error {
 		if _, err := ss.Recv(); err != nil {
 			return err
@@ -86,6 +87,7 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 			_, err := ss.Recv()
 			received <- err
 		}()
+		store.Lose("a:" + negotiate) // one of its locks
 		<-ss.Context().Done()
 		close(lostIt)
 		rpctest.WantStatus(t, ss.Send(&testpb.Reply{Value: "stale"}), codes.Aborted, grpcmw.ReasonLost)
@@ -94,7 +96,8 @@ func TestNothingPassesAStreamThatHasLostItsLock(t *testing.T) {
 		_, err := ss.Recv()
 		rpctest.WantStatus(t, err, codes.Aborted, grpcmw.ReasonLost)
 		return nil
-	}}, grpcmw.ServerOptions(locks, grpcmw.WithMethod(negotiate, "nightly", rpctest.ShortLived()...))...)
+	}}, grpcmw.ServerOptions(locktest.Locker(t, store),
+		grpcmw.WithMethod(negotiate, "a:{grpc:method} b:{grpc:method}", core.WithTTL(300*time.Millisecond)))...)
 	ss := open(t, client)
 	send(t, ss, rpctest.Order())
 	<-lostIt

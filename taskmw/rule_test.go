@@ -3,6 +3,7 @@ package taskmw_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,25 +18,26 @@ import (
 
 func TestTheMostSpecificPatternWinsAndOthersPassThrough(t *testing.T) {
 	t.Parallel()
-	store := locktest.NewBackend()
-	mux := muxOf(succeed, middleware(t, locktest.Locker(t, store),
+	rules := []taskmw.Option{
+		taskmw.WithType("order:*", "by-short-prefix"),
 		taskmw.WithType("order:ship*", "by-long-prefix"),
 		taskmw.WithType("order:ship", "by-exact-type"),
-		taskmw.WithType("order:*", "by-short-prefix")))
-	for taskType, want := range map[string]string{
-		"order:ship":     "by-exact-type",
-		"order:shipment": "by-long-prefix",
-		"order:shop":     "by-short-prefix",
-		"order:":         "by-short-prefix",
-		"other:ship":     "",
-	} {
-		locktest.OK(t, mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, nil)))
-		var got string
-		if len(store.Granted) > 0 {
-			got = (<-store.Granted).Name
-		}
-		if got != want {
-			t.Errorf("%s took %q, want %q", taskType, got, want)
+	}
+	for range 2 { // in either order
+		slices.Reverse(rules)
+		store := locktest.NewBackend()
+		mux := muxOf(succeed, middleware(t, locktest.Locker(t, store), rules...))
+		for taskType, want := range map[string]string{
+			"order:ship": "by-exact-type", "order:shipment": "by-long-prefix", "order:shop": "by-short-prefix", "order:": "by-short-prefix", "other:ship": "",
+		} {
+			locktest.OK(t, mux.ProcessTask(taskContext(t), asynq.NewTask(taskType, nil)))
+			var got string
+			if len(store.Granted) > 0 {
+				got = (<-store.Granted).Name
+			}
+			if got != want {
+				t.Errorf("%s took %q, want %q", taskType, got, want)
+			}
 		}
 	}
 }
@@ -129,7 +131,8 @@ func TestConfigureKeepsWhatTheConfigHas(t *testing.T) {
 	store := memlock.New()
 	hold(t, store, "order:42")
 	conflict := muxOf(mustNotRun(t), ship(t, locktest.Locker(t, store), taskmw.Retry)).ProcessTask(cfg.BaseContext(), shipTask())
-	for err, failure := range map[error]bool{other: true, ignored: false, conflict: false, core.ErrHeld: true} {
+	final := errors.Join(conflict, asynq.SkipRetry) // it archives the task
+	for err, failure := range map[error]bool{other: true, ignored: false, conflict: false, final: false, core.ErrHeld: true} {
 		if cfg.IsFailure(err) != failure {
 			t.Errorf("IsFailure(%v) is %v", err, !failure)
 		}
@@ -138,7 +141,7 @@ func TestConfigureKeepsWhatTheConfigHas(t *testing.T) {
 	if d := cfg.RetryDelayFunc(3, other, shipTask()); d != 3*time.Hour {
 		t.Errorf("other errors are retried in %s", d)
 	}
-	if len(told) != 3 { // and not of the conflict
+	if len(told) != 4 { // and not of the conflict
 		t.Errorf("ErrorHandler was told of %v", told)
 	}
 	empty := configured(t, asynq.Config{})

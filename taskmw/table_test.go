@@ -50,8 +50,10 @@ func TestTheTable(t *testing.T) {
 				d := cfg.RetryDelayFunc(3, err, shipTask())
 				return errors.Is(err, taskmw.ErrConflict) && !cfg.IsFailure(err) && d >= 4*time.Second && d <= 6*time.Second
 			},
-			core.ErrDraining: func(err error) bool { return errors.Is(err, core.ErrDraining) && !cfg.IsFailure(err) },
-			core.ErrClosed:   is(core.ErrClosed), core.ErrUnavailable: is(core.ErrUnavailable), core.ErrLost: is(core.ErrLost),
+			core.ErrDraining: func(err error) bool {
+				return errors.Is(err, core.ErrDraining) && !errors.Is(err, taskmw.ErrConflict) && !cfg.IsFailure(err)
+			},
+			core.ErrClosed: is(core.ErrClosed), core.ErrUnavailable: is(core.ErrUnavailable), core.ErrLost: is(core.ErrLost),
 			core.ErrInvalid:   func(err error) bool { return errors.Is(err, asynq.SkipRetry) && errors.Is(err, core.ErrInvalid) },
 			core.ErrDuplicate: func(err error) bool { return err == nil },
 		},

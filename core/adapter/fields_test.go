@@ -15,13 +15,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
-type id [2]byte
+// id has a text of its own, which what it embeds has no part in.
+type id struct {
+	base
+	of string
+}
 
 func (i id) MarshalText() ([]byte, error) {
-	if i[0] == 0xff {
+	if i.of == "no" {
 		return nil, errors.New("secret")
 	}
-	return []byte{'i', 'd', '-', i[0], i[1]}, nil
+	return []byte("id-" + i.of), nil
 }
 
 type kind string
@@ -63,7 +67,7 @@ func TestFieldsNameTheLockOfAStruct(t *testing.T) {
 	zero := uint16(0)
 	next := &order{ID: 7}
 	full := &order{
-		base: base{"acme"}, Line: &Line{"A7", &zero}, ID: -42, Kind: "k", Express: true, Key: id{'x', 'y'}, Next: &next, Number: big.NewInt(12), hidden: "s",
+		base: base{"acme"}, Line: &Line{"A7", &zero}, ID: -42, Kind: "k", Express: true, Key: id{of: "xy"}, Next: &next, Number: big.NewInt(12), hidden: "s",
 	}
 	for template, want := range map[string]string{
 		"{ID}": "-42", "{Kind}:{Express}": "k:true", "{Key}": "id-xy", "{Next.ID}": "7", "{SKU}:{Tenant}": "A7:acme", "{Count}": "0",
@@ -101,7 +105,10 @@ func TestFieldsThatNameNoLockAreRefusedAtTheStart(t *testing.T) {
 	}
 	k, err := adapter.NewKey("{Key}", adapter.Fields[order]())
 	locktest.OK(t, err)
-	if _, err := k.Names(t.Context(), &order{Key: id{0xff}}); !errors.Is(err, core.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+	if _, err := k.Names(t.Context(), &order{Key: id{of: "no"}}); !errors.Is(err, core.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+		t.Error(err)
+	}
+	if _, err := adapter.Value(4.2); !errors.Is(err, adapter.ErrMisconfigured) {
 		t.Error(err)
 	}
 }

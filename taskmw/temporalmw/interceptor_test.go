@@ -70,7 +70,7 @@ func TestTheTable(t *testing.T) {
 		},
 		Verdicts: []error{temporal.NewNonRetryableApplicationError("never again", "Never", nil), context.Canceled, temporal.NewCanceledError("cleaned up")},
 		Label:    " Ship",
-		Typed:    true, Wrapped: true, Hidden: true,
+		Wrapped:  true, Hidden: true,
 	})
 }
 

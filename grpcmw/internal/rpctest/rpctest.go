@@ -162,8 +162,3 @@ func WantBegun(t *testing.T, err error, trailer metadata.MD, code codes.Code, re
 		t.Errorf("pushback %q: a stock client may repeat what was begun", p)
 	}
 }
-
-// ShortLived makes a lease that is lost soon, unless its work is quicker.
-func ShortLived() []core.Option {
-	return []core.Option{core.WithTTL(300 * time.Millisecond), core.WithoutRenewal()}
-}

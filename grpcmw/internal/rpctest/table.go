@@ -55,6 +55,9 @@ func returns(t *testing.T, f Framework) {
 	failed := f.Status(codes.FailedPrecondition, "own")
 	held := &core.HeldError{Name: "stock:secret", Label: "host-secret", RetryAfter: time.Second}
 	lost := &core.LostError{Name: "stock:secret", Reason: core.ReasonExpired}
+	ways := map[string][]grpcmw.Option{
+		"with a rule": Locked(OrderKey), "without a rule": nil, "lost lock": Locked(OrderKey, core.WithMaxHold(10*time.Millisecond)),
+	}
 	for name, row := range map[string]struct {
 		own    error
 		code   codes.Code
@@ -79,7 +82,7 @@ func returns(t *testing.T, f Framework) {
 		if s := grpcmw.StatusFor(row.own); (s != nil) != row.core || row.core && s.Code() != row.code {
 			t.Errorf("%s: StatusFor: %v", name, s)
 		}
-		for kind, rules := range map[string][]grpcmw.Option{"with a rule": Locked(OrderKey), "without a rule": nil, "lost lock": Locked(OrderKey, ShortLived()...)} {
+		for kind, rules := range ways {
 			for what, call := range Ways() {
 				t.Run(strings.Join([]string{name, kind, what}, ", "), func(t *testing.T) {
 					t.Parallel()
@@ -147,14 +150,14 @@ func sources(t *testing.T, f Framework) {
 		"{note}":                        "42", // the same as an integer 42
 		"{metadata:X-Tenant|text}":      "acme",
 		"{metadata:x-tenant|text}/same": "acme/same", // sent twice
-		"{metadata:x-number|int}":       "7",         // sent as 007
+		"{metadata:az09|int}":           "7",         // sent as 007
 		"nightly":                       "nightly",
 		"{grpc:method}":                 "/shop.v1.Orders/Refund",
 		"{grpc:service}:{note}:{note}":  "shop.v1.Orders:42:42",
 	} {
 		rules[want] = grpcmw.WithMethod(Refund, key)
 	}
-	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-tenant", "acme", "X-Tenant", "acme", "x-number", "007")
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-tenant", "acme", "X-Tenant", "acme", "az09", "007")
 	for want, rule := range rules {
 		var name string
 		client := f.Mount(t, func(ctx context.Context, _ *testpb.RefundRequest) error {
@@ -181,13 +184,10 @@ func badValues(t *testing.T, f Framework) {
 		"message not set":        {"{order.id}", &testpb.RefundRequest{}, nil, "missing"},
 		"0 without presence":     {"{order.id}", &testpb.RefundRequest{Order: &testpb.Order{}}, nil, "missing"},
 		"string not set":         {"{note}", Order(), nil, "missing"},
-		"the second of two":      {"a:{note}:{order.id}", note, nil, "missing"},
 		"of the second template": {"note:{note} order:{order.id}", note, nil, "missing"},
 		"field not of its form":  {"{note|int}", note, nil, "invalid"},
 		"no metadata":            {"{metadata:x-tenant|text}", Order(), nil, "missing"},
-		"empty metadata":         {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", ""}, "missing"},
 		"metadata that differ":   {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", "secret", "x-tenant", "b"}, "ambiguous"},
-		"an empty one, and one":  {"{metadata:x-tenant|text}", Order(), []string{"x-tenant", "", "x-tenant", "secret"}, "ambiguous"},
 		"no UUID":                {"{metadata:x-tenant|uuid}", Order(), []string{"x-tenant", "secret"}, "invalid"},
 	} {
 		for what, call := range Ways() {
