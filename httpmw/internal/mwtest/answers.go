@@ -46,7 +46,6 @@ func testAnswers(t *testing.T, mount Mount) {
 		"KeyFuncWithoutOne": {setup: Setup{KeyFunc: named("", nil)}, want: rowBadKey},
 		"LostAtTheRelease":  {refused: core.ErrLost, setup: Setup{Handler: func(http.ResponseWriter, *http.Request) {}}, want: rowLost, ran: 1},
 		"InnerHeld":         {setup: Setup{Fails: held}, want: inside(rowHeld), ran: 1},
-		"InnerHeldWrapped":  {setup: Setup{Fails: fmt.Errorf("reserve: %w", held)}, want: inside(rowHeld), ran: 1},
 		"InnerHeldJoined":   {setup: Setup{Fails: errors.Join(errors.New(locktest.Secret), held)}, want: inside(rowHeld), ran: 1},
 		"InnerHeldSkipped":  {setup: Setup{Fails: held, Skipper: func(*http.Request) bool { return true }}, want: inside(rowHeld), ran: 1},
 		"InnerLost":         {setup: Setup{Fails: &core.LostError{Name: locktest.Secret, Reason: core.ReasonExpired}}, want: rowLost, ran: 1},

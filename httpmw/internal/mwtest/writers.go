@@ -21,7 +21,6 @@ var short = []core.Option{core.WithMaxHold(10 * time.Millisecond)}
 func testLoss(t *testing.T, mount Mount, streams bool) {
 	partial, flushed := answer{status: http.StatusOK, body: "partial"}, answer{status: http.StatusOK}
 	nothing := func(http.ResponseWriter, *http.Request) {}
-	writes := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("partial")) }
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
 		want    answer
@@ -37,7 +36,6 @@ func testLoss(t *testing.T, mount Mount, streams bool) {
 				_, _ = rf.ReadFrom(http.NoBody)
 			}
 		}},
-		"Bytes":  {want: partial, handler: writes},
 		"String": {want: partial, handler: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "partial") }},
 		"Copy":   {want: partial, handler: func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }},
 		"Status": {want: answer{status: http.StatusAccepted}, handler: func(w http.ResponseWriter, _ *http.Request) {
@@ -116,7 +114,6 @@ func testStream(t *testing.T, mount Mount) {
 		"WhatIsFlushedArrivesWhileTheHandlerRuns": flushed,
 		"TheResponseControllerWorks":              controller,
 		"WhoHijackedIsNotDone":                    dedupHijack,
-		"InformationalHeadersPass":                informational,
 	})
 }
 
@@ -151,12 +148,4 @@ func controller(t *testing.T, mount Mount) {
 			t.Errorf("answered %d", got.status)
 		}
 	}
-}
-
-func informational(t *testing.T, mount Mount) {
-	b := start(t, mount, Setup{Handler: func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusEarlyHints)
-		_, _ = io.WriteString(w, "body")
-	}})
-	b.passed(b.do("POST /orders/42", ""), "body")
 }
