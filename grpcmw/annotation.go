@@ -86,9 +86,6 @@ func annotationOf(m protoreflect.MethodDescriptor) (*holdfastpb.LockRule, error)
 	if err := (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(raw, &opts); err != nil {
 		return nil, err
 	}
-	if !proto.HasExtension(&opts, holdfastpb.E_Lock) {
-		return nil, nil //nolint:nilnil // documented: there is none
-	}
 	return proto.GetExtension(&opts, holdfastpb.E_Lock).(*holdfastpb.LockRule), nil
 }
 

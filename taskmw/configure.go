@@ -49,7 +49,7 @@ func Configure(cfg *asynq.Config) {
 	}
 	if handler != nil {
 		cfg.ErrorHandler = asynq.ErrorHandlerFunc(func(ctx context.Context, t *asynq.Task, err error) {
-			if p := postponement(err); p == nil || p.held && p.last || isFinal(err) {
+			if p := postponement(err); p == nil || p.last || isFinal(err) {
 				handler.HandleError(ctx, t, err)
 			}
 		})

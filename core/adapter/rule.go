@@ -20,10 +20,7 @@ func NewRule[R any](l *core.Locker, k Key[R], opts ...core.Option) (*Rule[R], er
 	if k.names == nil {
 		return nil, fmt.Errorf("%w: no key", core.ErrInvalid)
 	}
-	if k.text != "" {
-		opts = append([]core.Option{core.WithTemplate(k.text)}, opts...)
-	}
-	locks, err := l.With(opts...)
+	locks, err := l.With(append([]core.Option{core.WithTemplate(k.text)}, opts...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (s *Rules[R]) AddFunc(name string, key func(context.Context, R) (string, er
 }
 
 func (s *Rules[R]) add(name string, k Key[R], err error, opts []core.Option) error {
-	if err == nil && (strings.TrimSpace(name) == "" || s.named[name] != nil) {
+	if strings.TrimSpace(name) == "" || s.named[name] != nil {
 		err = fmt.Errorf("%w: the name is empty, or has a rule already", core.ErrInvalid)
 	}
 	if err == nil {
