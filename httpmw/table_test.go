@@ -8,22 +8,18 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
+	for _, key := range []string{"order:{nothing", "job:nightly"} { // a key that cannot work, and a nil handler
+		locktest.Panics(t, "httpmw: ", func() { httpmw.Lock(locktest.Memory(t), key)(nil) })
+	}
 	mwtest.Run(t, mwtest.Framework{
-		Package: "httpmw", Lock: mountLock, Bind: mountBind, Streams: true,
-		Panics: []func(*core.Locker, string){
-			func(l *core.Locker, key string) { httpmw.Lock(l, key) },
-			func(l *core.Locker, key string) {
-				httpmw.Bind(l, key, httpmw.JSON[payment], func(http.ResponseWriter, *http.Request, *payment) {})
-			},
-			func(l *core.Locker, _ string) { httpmw.Lock(l, "order:{id|int}")(nil) },
-		},
+		Lock: mountLock, Bind: mountBind, Streams: true,
 		Routes: []mwtest.Route{
 			{Key: "file:{path|text}", Route: "/files/{path...}", Path: "/files/a/b", Status: http.StatusOK, Name: "file:a/b"},
 			{Key: "file:{path|text}", Route: "/files/{path...}", Path: "/files/", Status: http.StatusBadRequest},

@@ -69,23 +69,7 @@ func TestWrongRulesAreConstructionErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, l := range []*core.Locker{nil, {}} {
-		if _, err := taskmw.New(l); !errors.Is(err, core.ErrInvalid) {
-			t.Errorf("no Locker: %v", err)
-		}
-	}
-	mustPanic(t, "Middleware", func() { taskmw.Middleware(locks, taskmw.WithType("a", "{")) })
-}
-
-func mustPanic(tb testing.TB, name string, fn func()) {
-	tb.Helper()
-	defer func() {
-		tb.Helper()
-		if text, _ := recover().(string); !strings.HasPrefix(text, "taskmw: ") {
-			tb.Errorf("%s: recovered %q", name, text)
-		}
-	}()
-	fn()
+	locktest.Panics(t, "taskmw: ", func() { taskmw.Middleware(locks, taskmw.WithType("a", "{")) })
 }
 
 func TestTheDedupScopeIsTheTaskType(t *testing.T) {

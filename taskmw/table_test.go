@@ -54,7 +54,7 @@ func TestTheTable(t *testing.T) {
 				return errors.Is(err, core.ErrDraining) && !errors.Is(err, taskmw.ErrConflict) && !cfg.IsFailure(err)
 			},
 			core.ErrClosed: is(core.ErrClosed), core.ErrUnavailable: is(core.ErrUnavailable), core.ErrLost: is(core.ErrLost),
-			core.ErrInvalid:   func(err error) bool { return errors.Is(err, asynq.SkipRetry) && errors.Is(err, core.ErrInvalid) },
+			core.ErrInvalid:   func(err error) bool { return errors.Is(err, asynq.SkipRetry) },
 			core.ErrDuplicate: func(err error) bool { return err == nil },
 		},
 		Names: map[string]string{

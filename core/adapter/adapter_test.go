@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -212,26 +211,6 @@ func TestWhatALockInsideSaysIsTheWorksOwn(t *testing.T) {
 	}
 }
 
-func TestErrorsOfCoreHaveTheirReason(t *testing.T) {
-	t.Parallel()
-	held, lost := &core.HeldError{Name: "order:42"}, &core.LostError{Name: "order:42"}
-	for _, row := range []struct {
-		err  error
-		want adapter.Reason
-	}{
-		{nil, 0}, {io.EOF, 0}, {context.Canceled, 0},
-		{held, adapter.Held}, {fmt.Errorf("reserve: %w", held), adapter.Held}, {&core.DuplicateError{}, adapter.Duplicate},
-		{core.ErrInvalid, adapter.BadKey}, {core.ErrUnavailable, adapter.Unavailable}, {core.ErrReleased, adapter.Misconfigured},
-		{core.ErrClosed, adapter.Stopping}, {core.ErrDraining, adapter.Stopping},
-		{errors.Join(context.Canceled, core.ErrUnavailable), adapter.Ended}, {errors.Join(context.DeadlineExceeded, core.ErrUnavailable), adapter.Ended},
-		{errors.Join(context.Canceled, lost), adapter.Lost}, {errors.Join(held, lost), adapter.Lost},
-	} {
-		if got := adapter.ReasonOf(row.err); got != row.want {
-			t.Errorf("%v: %s, want %s", row.err, got, row.want)
-		}
-	}
-}
-
 func TestObserversSeeTheTemplates(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 2)
@@ -269,8 +248,7 @@ func TestHostileValuesGetLocksOfTheirOwnNames(t *testing.T) {
 				continue // JSON has no such strings
 			}
 			out := rule.Run(t.Context(), &request{field: value}, func(ctx context.Context) error {
-				x, _ := core.FromContext(ctx)
-				names.Check(t, value, x.Name())
+				names.Check(t, value, locktest.NameOf(ctx))
 				return nil
 			})
 			if out.Reason != adapter.Done {

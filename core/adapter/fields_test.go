@@ -19,6 +19,7 @@ import (
 type id struct {
 	base
 	of string
+	At time.Time
 }
 
 func (i id) MarshalText() ([]byte, error) {

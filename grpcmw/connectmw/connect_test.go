@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -44,16 +43,9 @@ func order(id int64) *connect.Request[request] {
 	return connect.NewRequest(&request{Order: &testpb.Order{Id: id}})
 }
 
-// leaseName answers with the name of the lease, "none" if there is none.
+// leaseName answers with the name of the lease.
 func leaseName(ctx context.Context, _ *connect.Request[request]) (*connect.Response[reply], error) {
-	return connect.NewResponse(&reply{Value: name(ctx)}), nil
-}
-
-func name(ctx context.Context) string {
-	if x, ok := core.FromContext(ctx); ok {
-		return x.Name()
-	}
-	return "none"
+	return connect.NewResponse(&reply{Value: locktest.NameOf(ctx)}), nil
 }
 
 // serve serves a handler over HTTP/2, which all kinds of streams need.
@@ -203,12 +195,7 @@ func TestRulesThatCannotWorkAreRefused(t *testing.T) {
 	if _, err := connectmw.NewInterceptor(locks, grpcmw.WithMethod(refund, "order:{order.nothing}")); !errors.Is(err, core.ErrInvalid) {
 		t.Error(err)
 	}
-	defer func() {
-		if s, _ := recover().(string); !strings.HasPrefix(s, "connectmw: ") {
-			t.Errorf("%q", s)
-		}
-	}()
-	connectmw.WithLocks(nil)
+	locktest.Panics(t, "connectmw: ", func() { connectmw.WithLocks(nil) })
 }
 
 func TestALostStreamEnds(t *testing.T) {
@@ -218,7 +205,7 @@ func TestALostStreamEnds(t *testing.T) {
 		if _, err := s.Receive(); err != nil {
 			return err
 		}
-		if name(ctx) != "nightly" {
+		if locktest.NameOf(ctx) != "nightly" {
 			t.Error("no lock in the stream's context")
 			return nil
 		}

@@ -28,7 +28,6 @@ var version = echotest.Version[*echo.Context, echo.HandlerFunc, echo.MiddlewareF
 	Lock:       echo5mw.Lock,
 	Middleware: echo5mw.New,
 	NewBind:    echo5mw.NewBind[mwtest.Pay],
-	Bind:       echo5mw.Bind[mwtest.Pay],
 	Serve:      serve,
 	Response:   (*echo.Context).Response,
 	Writer: func(c *echo.Context) http.ResponseWriter {
@@ -119,6 +118,5 @@ var short = core.WithMaxHold(10 * time.Millisecond)
 
 // leaseName answers with the name of the lease.
 func leaseName(c *echo.Context) error {
-	x, _ := core.FromContext(c.Request().Context())
-	return c.String(http.StatusOK, x.Name())
+	return c.String(http.StatusOK, locktest.NameOf(c.Request().Context()))
 }

@@ -25,7 +25,6 @@ var version = echotest.Version[echo.Context, echo.HandlerFunc, echo.MiddlewareFu
 	Lock:       echomw.Lock,
 	Middleware: echomw.New,
 	NewBind:    echomw.NewBind[mwtest.Pay],
-	Bind:       echomw.Bind[mwtest.Pay],
 	Serve:      serve,
 	Response:   func(c echo.Context) http.ResponseWriter { return c.Response() },
 	Writer:     func(c echo.Context) http.ResponseWriter { return c.Response().Writer },

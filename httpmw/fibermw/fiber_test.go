@@ -33,14 +33,9 @@ func TestMain(m *testing.M) {
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
+	locktest.Panics(t, "fibermw: ", func() { fibermw.Lock(locktest.Memory(t), "order:{nothing") })
 	mwtest.Run(t, mwtest.Framework{
-		Package: "fibermw", Lock: mountLock, Bind: mountBind,
-		Panics: []func(*core.Locker, string){
-			func(l *core.Locker, key string) { fibermw.Lock(l, key) },
-			func(l *core.Locker, key string) {
-				fibermw.Bind(l, key, func(fiber.Ctx, *mwtest.Pay) error { return nil })
-			},
-		},
+		Lock: mountLock, Bind: mountBind,
 		Routes: []mwtest.Route{
 			{Key: "file:{*1|text}", Route: "/files/*", Path: "/files/a/b", Status: http.StatusOK, Name: "file:a/b"},
 			{Key: "order:{x|int}", Route: "/orders/:id", Path: "/orders/42", Status: http.StatusInternalServerError},
@@ -204,10 +199,7 @@ func overAConnection(t *testing.T, app *fiber.App, r *http.Request) (status int,
 	return res.StatusCode, string(text)
 }
 
-func leaseName(c fiber.Ctx) error {
-	x, _ := core.FromContext(c.Context())
-	return c.SendString(x.Name())
-}
+func leaseName(c fiber.Ctx) error { return c.SendString(locktest.NameOf(c.Context())) }
 
 func TestAHandlersErrorIsFibersAndNotDone(t *testing.T) {
 	t.Parallel()

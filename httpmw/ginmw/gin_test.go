@@ -21,12 +21,9 @@ import (
 
 func TestTheTable(t *testing.T) {
 	t.Parallel()
+	locktest.Panics(t, "ginmw: ", func() { ginmw.Lock(locktest.Memory(t), "order:{nothing") })
 	mwtest.Run(t, mwtest.Framework{
-		Package: "ginmw", Lock: mountLock, Bind: mountBind, Streams: true,
-		Panics: []func(*core.Locker, string){
-			func(l *core.Locker, key string) { ginmw.Lock(l, key) },
-			func(l *core.Locker, key string) { ginmw.Bind(l, key, func(*gin.Context, *mwtest.Pay) {}) },
-		},
+		Lock: mountLock, Bind: mountBind, Streams: true,
 		Routes: []mwtest.Route{
 			{Key: "file:{path|text}", Route: "/files/*path", Path: "/files/a/b", Status: http.StatusOK, Name: "file:/a/b"},
 			{Key: "order:{x|int}", Route: "/orders/:id", Path: "/orders/42", Status: http.StatusInternalServerError},
@@ -94,8 +91,7 @@ func TestHandlersAfterABoundOneAreUnderItsLock(t *testing.T) {
 
 // leaseName answers with the name of the lease.
 func leaseName(c *gin.Context) {
-	x, _ := core.FromContext(c.Request.Context())
-	c.String(http.StatusOK, x.Name())
+	c.String(http.StatusOK, locktest.NameOf(c.Request.Context()))
 }
 
 // Gin parses the query once, so what middleware outside does to the URL later is not what handlers read.
@@ -107,8 +103,7 @@ func TestAQueryIsWhatGinHasMadeOfIt(t *testing.T) {
 		c.Request.URL.RawQuery = "id=43"
 	})
 	r.POST("/plain", ginmw.Lock(locktest.Memory(t), "order:{query:id|int}"), func(c *gin.Context) {
-		x, _ := core.FromContext(c.Request.Context())
-		c.String(http.StatusOK, "%s under %s", c.Query("id"), x.Name())
+		c.String(http.StatusOK, "%s under %s", c.Query("id"), locktest.NameOf(c.Request.Context()))
 	})
 	if w := mwtest.Call(t, r, http.MethodPost, "/plain?id=42"); w.Body.String() != "42 under order:42" {
 		t.Errorf("%d %s", w.Code, w.Body)

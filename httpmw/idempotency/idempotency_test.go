@@ -21,7 +21,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/idempotency"
-	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
 	"github.com/holdfast-go/holdfast/internal/locktest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 )
@@ -337,8 +336,7 @@ func TestALostLockKeepsNothing(t *testing.T) {
 	var calls atomic.Int32
 	p = newPayments(t, func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 1 {
-			x, _ := core.FromContext(r.Context())
-			p.locks.Lose(x.Name())
+			p.locks.Lose(locktest.NameOf(r.Context()))
 			<-r.Context().Done()
 		}
 		echoed(w, r)
@@ -491,7 +489,7 @@ func TestIdempotencyThatCannotWorkIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want ErrInvalid", name, err)
 		}
 	}
-	mwtest.Panics(t, "idempotency", func() { idempotency.Middleware(locks, nil, scope) })
+	locktest.Panics(t, "idempotency: ", func() { idempotency.Middleware(locks, nil, scope) })
 }
 
 // Gin's c.Stream panics without the one. Nobody could keep what goes over a connection.

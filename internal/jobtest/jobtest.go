@@ -215,8 +215,7 @@ func functions(t *testing.T, q Queue) {
 		locktest.OK(t, err)
 		ran := false
 		err = run(args, func(ctx context.Context) error {
-			x, _ := core.FromContext(ctx)
-			ran = x.Name() == c.name
+			ran = locktest.NameOf(ctx) == c.name
 			return nil
 		})
 		switch {

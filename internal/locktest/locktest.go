@@ -4,6 +4,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +20,17 @@ func OK(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Panics fails the test unless construct panics with a text that begins so.
+func Panics(t testing.TB, begins string, construct func()) {
+	t.Helper()
+	defer func() {
+		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, begins) {
+			t.Errorf("panicked with %q", s)
+		}
+	}()
+	construct()
 }
 
 // Locker returns a Locker that is closed with the test.
@@ -47,6 +59,14 @@ func Two(t testing.TB) (locks, other *core.Locker) {
 	t.Helper()
 	store := memlock.New()
 	return Locker(t, store), Locker(t, store)
+}
+
+// NameOf is the name of the lease that a context stands under, "none" without one.
+func NameOf(ctx context.Context) string {
+	if x, ok := core.FromContext(ctx); ok {
+		return x.Name()
+	}
+	return "none"
 }
 
 // Hold takes a name until the test ends, or release is called.

@@ -115,8 +115,8 @@ func returns(t *testing.T, f Framework) {
 func dedup(t *testing.T, f Framework) {
 	results := []error{f.Status(codes.Internal, "own"), nil, nil}
 	client := f.Mount(t, func(ctx context.Context, req *testpb.RefundRequest) error {
-		if x, ok := core.FromContext(ctx); !ok || x.Name() != "order:42" || !proto.Equal(req, Order()) {
-			t.Errorf("%v runs under %v", req, x)
+		if name := locktest.NameOf(ctx); name != "order:42" || !proto.Equal(req, Order()) {
+			t.Errorf("%v runs under %s", req, name)
 		}
 		err := results[0]
 		results = results[1:]
@@ -161,8 +161,7 @@ func sources(t *testing.T, f Framework) {
 	for want, rule := range rules {
 		var name string
 		client := f.Mount(t, func(ctx context.Context, _ *testpb.RefundRequest) error {
-			x, _ := core.FromContext(ctx)
-			name = x.Name()
+			name = locktest.NameOf(ctx)
 			return nil
 		}, locktest.Memory(t), rule)
 		if _, err := client.Refund(ctx, req); err != nil || name != want {

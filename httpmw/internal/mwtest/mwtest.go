@@ -67,14 +67,10 @@ type Mount func(s Setup) (http.Handler, error)
 
 // Framework is a framework with its middleware.
 type Framework struct {
-	// Package is in front of the text of its panics.
-	Package string
 	// Lock mounts s.Handler behind the lock, on s.Paths.
 	Lock Mount
 	// Bind mounts s.Bound behind Bind: for GET, POST, PUT and DELETE of /orders/{id} and /pay.
 	Bind Mount
-	// Panics call constructors with the key.
-	Panics []func(l *core.Locker, key string)
 	// Routes are of the framework's own.
 	Routes []Route
 	// Streams says that it stands on net/http, with its streams, connections and contexts.
@@ -106,9 +102,6 @@ func Run(t *testing.T, f Framework) {
 			test(t, f.Lock)
 		})
 	}
-	for _, construct := range f.Panics {
-		Panics(t, f.Package, func() { construct(locktest.Memory(t), "order:{nothing") })
-	}
 }
 
 // run runs parts of a table, each with a framework.
@@ -120,17 +113,6 @@ func run(t *testing.T, mount Mount, parts map[string]func(*testing.T, Mount)) {
 			test(t, mount)
 		})
 	}
-}
-
-// Panics fails the test unless construct panics with the name of its package in front.
-func Panics(t *testing.T, pkg string, construct func()) {
-	t.Helper()
-	defer func() {
-		if s, ok := recover().(string); !ok || !strings.HasPrefix(s, pkg+": ") {
-			t.Errorf("panicked with %q", s)
-		}
-	}()
-	construct()
 }
 
 // Call has h answer a request without a server. Headers are "Name: value".
@@ -214,11 +196,7 @@ func start(t *testing.T, mount Mount, s Setup) *bench {
 
 // LeaseName answers with the name of the lease, "none" if there is none.
 func LeaseName(w http.ResponseWriter, r *http.Request) {
-	name := "none"
-	if x, ok := core.FromContext(r.Context()); ok {
-		name = x.Name()
-	}
-	_, _ = w.Write([]byte(name))
+	_, _ = w.Write([]byte(locktest.NameOf(r.Context())))
 }
 
 // free says whether nobody holds name.

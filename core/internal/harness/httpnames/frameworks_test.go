@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
 	"github.com/holdfast-go/holdfast/httpmw/fibermw"
 	"github.com/holdfast-go/holdfast/httpmw/ginmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // pay is what is bound.
@@ -59,17 +60,14 @@ func (i *id) UnmarshalJSON(raw []byte) error {
 // seen is what a handler has seen of one request.
 type seen struct {
 	ran    bool
-	lock   string   // the name that is locked, "" if none is
+	lock   string   // the name that is locked
 	raw    string   // a path parameter as the framework gives it
 	values []string // what the handler reads, as the documentation of the framework's adapter says
 	status int      // of the answer
 }
 
 func (s *seen) note(ctx context.Context, raw string, values ...string) {
-	s.ran, s.raw, s.values = true, raw, values
-	if x, ok := core.FromContext(ctx); ok {
-		s.lock = x.Name()
-	}
+	s.ran, s.raw, s.values, s.lock = true, raw, values, locktest.NameOf(ctx)
 }
 
 // framework serves a request, as bytes.

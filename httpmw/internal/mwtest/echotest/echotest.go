@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/httpmw/internal/mwtest"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Context is what the context of every version can do.
@@ -39,7 +40,6 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 	Lock       func(l *core.Locker, key string, opts ...core.Option) M
 	Middleware func(Config[C]) (M, error)
 	NewBind    func(c Config[C], handler func(C, *mwtest.Pay) error) (H, error)
-	Bind       func(l *core.Locker, key string, handler func(C, *mwtest.Pay) error, opts ...core.Option) H
 	Serve      func(App[C, H, M]) http.Handler
 
 	Response  func(C) http.ResponseWriter
@@ -53,11 +53,9 @@ type Version[C Context, H ~func(C) error, M ~func(H) H] struct {
 // Run runs the table, and what is Echo's alone.
 func (v Version[C, H, M]) Run(t *testing.T) {
 	t.Helper()
+	locktest.Panics(t, v.Package+": ", func() { v.Lock(locktest.Memory(t), "order:{nothing") })
 	mwtest.Run(t, mwtest.Framework{
-		Package: v.Package, Lock: v.mountLock, Bind: v.mountBind, Streams: true,
-		Panics: []func(*core.Locker, string){
-			func(l *core.Locker, key string) { v.Lock(l, key) }, func(l *core.Locker, key string) { v.Bind(l, key, func(C, *mwtest.Pay) error { return nil }) },
-		},
+		Lock: v.mountLock, Bind: v.mountBind, Streams: true,
 		Routes: []mwtest.Route{
 			{Key: "file:{*|text}", Route: "/files/*", Path: "/files/a/b", Status: http.StatusOK, Name: "file:a/b"},
 			{Key: "file:{*|text}", Route: "/files/*", Path: "/files/a%2Fb/%63", Status: http.StatusOK, Name: "file:a/b/c"},
@@ -147,6 +145,5 @@ func order42(t *testing.T, h http.Handler) (status int, body string) {
 
 // leaseName answers with the name of the lease.
 func leaseName[C Context](c C) error {
-	x, _ := core.FromContext(c.Request().Context())
-	return c.String(http.StatusOK, x.Name())
+	return c.String(http.StatusOK, locktest.NameOf(c.Request().Context()))
 }
