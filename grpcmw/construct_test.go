@@ -39,6 +39,12 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"annotations twice":   {locks, []grpcmw.Option{grpcmw.WithAnnotations(), grpcmw.WithAnnotations()}, []string{"WithAnnotations is given twice"}},
 		"nil core option":     {locks, []grpcmw.Option{grpcmw.WithMethod(refund, "a", nil)}, []string{refund, "option: nil"}},
 		"nil key function":    {locks, []grpcmw.Option{grpcmw.WithMethodFunc[*testpb.RefundRequest](refund, nil)}, []string{refund, "key function: nil"}},
+		// Its messages may name different things, and the handler would work on all of them under the lock of the first one.
+		"a field of a stream": {locks, []grpcmw.Option{grpcmw.WithMethod(negotiate, "{note}")}, []string{negotiate, "{metadata:x|text}"}},
+		"in a second template": {locks, []grpcmw.Option{grpcmw.WithMethod(negotiate, "tenant:{metadata:x|text} note:{note}")},
+			[]string{negotiate, "stream of messages"}},
+		"a function of one": {locks, []grpcmw.Option{grpcmw.WithMethodFunc(negotiate,
+			func(context.Context, *testpb.RefundRequest) (string, error) { return "a", nil })}, []string{negotiate, "{metadata:x|text}"}},
 		"other request type": {locks, []grpcmw.Option{grpcmw.WithMethodFunc(refund,
 			func(context.Context, *grpc_health_v1.HealthCheckRequest) (string, error) { return "a", nil })},
 			[]string{refund, "grpc.health.v1.HealthCheckRequest", "shop.v1.RefundRequest"}},

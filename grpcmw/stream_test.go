@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,22 +38,6 @@ func open(t *testing.T, client testpb.OrdersClient) negotiateClient {
 func send(t *testing.T, ss negotiateClient, req *testpb.RefundRequest) {
 	t.Helper()
 	locktest.OK(t, ss.Send(req))
-}
-
-// Its messages may name different things, and the handler would work on all of them under the lock of the first one.
-func TestAKeyOfTheMessagesOfAClientsStreamIsRefusedAtTheStart(t *testing.T) {
-	t.Parallel()
-	byFunc := func(context.Context, *testpb.RefundRequest) (string, error) { return "a", nil }
-	for what, rule := range map[string]grpcmw.Option{
-		"a field":                  grpcmw.WithMethod(negotiate, rpctest.OrderKey),
-		"one of several templates": grpcmw.WithMethod(negotiate, "tenant:{metadata:x-tenant|text} "+rpctest.OrderKey),
-		"a key function":           grpcmw.WithMethodFunc(negotiate, byFunc),
-	} {
-		_, err := grpcmw.New(locktest.Memory(t), rule)
-		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), negotiate) || !strings.Contains(err.Error(), "{metadata:x|text}") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
 }
 
 func TestKeyWithoutRequestFieldLocksBeforeTheHandler(t *testing.T) {

@@ -230,30 +230,21 @@ func functions(t *testing.T, q Queue) {
 }
 
 func construction(t *testing.T, q Queue) {
-	locks := locktest.Memory(t)
-	rule := Rule{Kind: q.Kind, Key: orderKey}
-	with := func(change func(*Rule)) []Rule {
-		r := rule
-		change(&r)
-		return []Rule{r}
-	}
-	all := map[string][]Rule{
-		"a template twice": with(func(r *Rule) { r.Key = "order:{id} order:{id}" }),
-		"a broken option":  with(func(r *Rule) { r.Opts = []core.Option{core.WithTTL(1)} }),
-		"no function":      with(func(r *Rule) { r.Key = "" }),
-	}
-	for _, template := range append([]string{"order:{id", "order:{nothing:id}"}, q.Refused...) {
-		all[template] = with(func(r *Rule) { r.Key = template })
-	}
-	if q.Kind != "" {
-		all["no kind"], all["a kind twice"] = with(func(r *Rule) { r.Kind = "" }), []Rule{rule, rule}
-	}
-	for what, rules := range all {
-		if _, err := q.New(t, locks, rules...); !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), q.Package) {
+	refused := func(what string, l *core.Locker, rules ...Rule) {
+		t.Helper()
+		if _, err := q.New(t, l, rules...); !errors.Is(err, core.ErrInvalid) || !strings.HasPrefix(err.Error(), q.Package) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := q.New(t, nil, rule); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("no Locker: %v", err)
+	locks, good := locktest.Memory(t), Rule{Kind: q.Kind, Key: orderKey}
+	refused("no Locker", nil, good)
+	refused("a broken option", locks, Rule{Kind: q.Kind, Key: orderKey, Opts: []core.Option{core.WithTTL(1)}})
+	refused("no function", locks, Rule{Kind: q.Kind})
+	for _, template := range append([]string{"order:{id", "order:{nothing:id}", "order:{id} order:{id}"}, q.Refused...) {
+		refused(template, locks, Rule{Kind: q.Kind, Key: template})
+	}
+	if q.Kind != "" {
+		refused("no kind", locks, Rule{Key: orderKey})
+		refused("a kind twice", locks, good, good)
 	}
 }
