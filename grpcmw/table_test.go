@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -48,6 +49,15 @@ func TestADeadlineThatPassesIsTold(t *testing.T) {
 		_, err := unary(ctx, rpctest.Order(), &grpc.UnaryServerInfo{FullMethod: refund}, nothing)
 		rpctest.WantStatus(t, err, codes.DeadlineExceeded, "")
 	})
+}
+
+func TestAReasonOfAnotherServiceIsNoneOfOurs(t *testing.T) {
+	t.Parallel()
+	s, err := status.New(codes.Aborted, "own").WithDetails(&errdetails.ErrorInfo{Reason: grpcmw.ReasonHeld, Domain: "shop"})
+	locktest.OK(t, err)
+	if got := grpcmw.ReasonOf(s.Err()); got != "" {
+		t.Error(got)
+	}
 }
 
 // What is the program's fault, and not the request's, is Internal, and logged once.

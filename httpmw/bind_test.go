@@ -3,10 +3,12 @@ package httpmw_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/httpmw"
@@ -25,7 +27,7 @@ func TestJSONIsDecodedStrictly(t *testing.T) {
 		mwtest.LeaseName(w, r)
 		_, _ = fmt.Fprint(w, " ", req.OrderID)
 	})
-	const asJSON = "application/json; charset=utf-8"
+	const asJSON, torn = "application/json; charset=utf-8", `{"order_id":7} and more`
 	for _, row := range []struct {
 		contentType, body string
 		status            int
@@ -37,11 +39,16 @@ func TestJSONIsDecodedStrictly(t *testing.T) {
 		{asJSON, `{"order_id":7}{}`, 400, httpmw.TypeInvalidKey},
 		{asJSON, ``, 400, httpmw.TypeInvalidKey},
 		{asJSON, `{"order_id":7,"x":"` + strings.Repeat("x", 1<<20) + `"}`, 413, httpmw.TypeTooLarge},
+		{asJSON, torn, 413, httpmw.TypeTooLarge},
 		{"", `{"order_id":7}`, 400, httpmw.TypeInvalidKey},
 		{"Application/JSON", `{"order_id":7}`, 400, httpmw.TypeInvalidKey},
 		{"application/x-www-form-urlencoded", `order_id=7`, 400, httpmw.TypeInvalidKey},
 	} {
-		r := httptest.NewRequest(http.MethodPost, "/pay?order_id=9", strings.NewReader(row.body))
+		var body io.Reader = strings.NewReader(row.body)
+		if row.body == torn {
+			body = io.MultiReader(body, iotest.ErrReader(&http.MaxBytesError{Limit: 30}))
+		}
+		r := httptest.NewRequest(http.MethodPost, "/pay?order_id=9", body)
 		r.Header.Set("Content-Type", row.contentType)
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != row.status || !strings.Contains(w.Body.String(), row.says) {

@@ -21,7 +21,7 @@ func (q *queue) handOver(t *testing.T, l *core.Locker, task *asynq.Task, opts ..
 	t.Helper()
 	locktest.OK(t, l.Do(t.Context(), "order:42", func(ctx context.Context) error {
 		x, _ := core.FromContext(ctx)
-		info, err := taskmw.Enqueue(ctx, q.client, task, keep, append(opts, asynq.Queue(q.name), asynq.Retention(time.Hour))...)
+		info, err := taskmw.Enqueue(ctx, q.client, task, keep, append(opts, nil, asynq.Queue(q.name), asynq.Retention(time.Hour))...)
 		locktest.OK(t, err)
 		id, fence = info.ID, x.Fence()
 		return nil

@@ -113,3 +113,15 @@ func TestFieldsThatNameNoLockAreRefusedAtTheStart(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWhatGoesWrongInAValuesOwnMethodIsNotMissing(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("the value is missing")
+		}
+	}()
+	reached := true
+	defer adapter.Missing(&reached)
+	_ = (*order)(nil).Next // as a method of the value might do
+}

@@ -48,10 +48,12 @@ func (o Outcome) Ran() bool { return o.Reason == Done || o.Reason == Lost }
 // than another.
 func (o Outcome) RetryAfter() time.Duration {
 	switch o.Reason {
-	case Held, Unavailable, Stopping:
-		if held, ok := errors.AsType[*core.HeldError](o.Err); ok && o.Reason == Held {
+	case Held:
+		if held, ok := errors.AsType[*core.HeldError](o.Err); ok {
 			return held.RetryAfter
 		}
+		return time.Second
+	case Unavailable, Stopping:
 		return time.Second
 	default:
 		return 0
