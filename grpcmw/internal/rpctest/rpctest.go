@@ -133,8 +133,9 @@ func WantRefusal(t *testing.T, err error, trailer metadata.MD, code codes.Code, 
 		}
 	}
 	pushed := code == codes.Aborted
-	wait := detail[errdetails.RetryInfo](err).GetRetryDelay().AsDuration()
-	if (pushed || code == codes.Unavailable) != (wait > 0) || wait > time.Second {
+	info := detail[errdetails.RetryInfo](err)
+	wait := info.GetRetryDelay().AsDuration()
+	if again := pushed || code == codes.Unavailable; again != (info != nil) || again != (wait > 0) || wait > time.Second {
 		t.Errorf("RetryInfo %s", wait)
 	}
 	pushback := trailer.Get("grpc-retry-pushback-ms")

@@ -72,8 +72,10 @@ var (
 	rowDone = row{409, "", problems + `already-processed","title":"Already processed","status":409,` +
 		`"detail":"An earlier request has done this already. This request was not started."}`}
 	rowBadKey   = row{400, "", problems + `invalid-key","title":"Resource is not identified","status":400,`} // see blames
-	rowTooLarge = row{413, "", problems + `body-too-large","title":"Body is too large","status":413,`}
-	rowRoute    = row{500, "", problems + `misconfigured-route","title":"Route is misconfigured","status":500,` +
+	rowTooLarge = row{413, "", problems + `body-too-large","title":"Body is too large","status":413,` +
+		`"detail":"The body is larger than what the server looks at to find the resource. This request was not started.",` +
+		`"source":"body:id","reason":"too-large"}`}
+	rowRoute = row{500, "", problems + `misconfigured-route","title":"Route is misconfigured","status":500,` +
 		`"detail":"The server can not tell which resource a request of this route is for. This request was not started."}`}
 	rowUnlockable = row{500, "", problems + `misconfigured-route","title":"Route is misconfigured","status":500,` +
 		`"detail":"The server can not lock a resource in the way that this route wants. This request was not started."}`}
