@@ -77,16 +77,13 @@ func WithMethodFunc[Req proto.Message](fullMethod string, key func(ctx context.C
 					return fmt.Errorf("the key function takes %s, the method %s", takes, m.Input().FullName())
 				}
 			}
-			k, err := adapter.KeyFunc(fullMethod, func(ctx context.Context, req any) (string, error) {
+			k := adapter.Must(adapter.KeyFunc(fullMethod, func(ctx context.Context, req any) (string, error) {
 				msg, ok := req.(Req)
 				if !ok {
 					return "", errRequestType
 				}
 				return key(ctx, msg)
-			})
-			if err != nil {
-				return err
-			}
+			}))
 			return b.addKey(m, k, true, opts)
 		})
 	}

@@ -113,13 +113,10 @@ func handoffOf(task *asynq.Task) (handoff core.Handoff, ok bool, err error) {
 
 // handedRule locks the name of the hand-off that a task comes with.
 func handedRule(l *core.Locker) (*rule, error) {
-	k, err := adapter.KeyFunc("", func(_ context.Context, t *asynq.Task) (string, error) {
+	k := adapter.Must(adapter.KeyFunc("", func(_ context.Context, t *asynq.Task) (string, error) {
 		handoff, _, err := handoffOf(t)
 		return handoff.Name(), err
-	})
-	if err != nil {
-		return nil, err
-	}
+	}))
 	locks, err := adapter.NewRule(l, k, core.WithWait(0))
 	return &rule{Rule: locks}, err
 }
