@@ -41,7 +41,7 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"nil key function":    {locks, []grpcmw.Option{grpcmw.WithMethodFunc[*testpb.RefundRequest](refund, nil)}, []string{refund, "key function: nil"}},
 		// Its messages may name different things, and the handler would work on all of them under the lock of the first one.
 		"a field of a stream": {locks, []grpcmw.Option{grpcmw.WithMethod(negotiate, "{note}")}, []string{negotiate, "{metadata:x|text}"}},
-		"in a second template": {locks, []grpcmw.Option{grpcmw.WithMethod(negotiate, "tenant:{metadata:x|text} note:{note}")},
+		"beside metadata": {locks, []grpcmw.Option{grpcmw.WithMethod(negotiate, "note:{note} tenant:{metadata:x|text}")},
 			[]string{negotiate, "stream of messages"}},
 		"a function of one": {locks, []grpcmw.Option{grpcmw.WithMethodFunc(negotiate,
 			func(context.Context, *testpb.RefundRequest) (string, error) { return "a", nil })}, []string{negotiate, "{metadata:x|text}"}},

@@ -91,7 +91,7 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 		err = muxOf(mustNotRun(t), middleware(t, locks, test.rule)).
 			ProcessTask(taskContext(t), asynq.NewTaskWithHeaders("order:ship", []byte(test.payload), headers))
 		if errors.Is(err, asynq.SkipRetry) == test.again || isFree(t, store) == test.again {
-			t.Errorf("%s: %v, or its name is free: %t", what, err, !test.again)
+			t.Errorf("%s: %v, want it tried again, and its name taken: %t", what, err, test.again)
 		}
 	}
 }

@@ -54,6 +54,7 @@ func TestWrongRulesAreConstructionErrors(t *testing.T) {
 		"blank pattern":       {"a pattern is", []taskmw.Option{taskmw.WithType(" ", "x")}},
 		"star in the middle":  {"a pattern is", []taskmw.Option{taskmw.WithType("a*b", "x")}},
 		"two stars":           {"a pattern is", []taskmw.Option{taskmw.WithType("a**", "x")}},
+		"no UTF-8":            {"a pattern is", []taskmw.Option{taskmw.WithTypeFunc("a\xff", keyFunc)}},
 		"control character":   {"a pattern is", []taskmw.Option{taskmw.WithTypeFunc("a\n", keyFunc)}},
 		"repeated prefix":     {"has a rule already", []taskmw.Option{taskmw.WithType("a*", "x"), taskmw.WithTypeFunc("a*", keyFunc)}},
 		"text without form":   {"|text", []taskmw.Option{taskmw.WithType("a", "order:{header:id}")}},

@@ -41,9 +41,12 @@ func TestADrainingServerPutsTasksBack(t *testing.T) {
 	cfg := q.quick()
 	cfg.ShutdownTimeout = 100 * time.Millisecond
 	srv := q.serve(t, cfg, muxOf(succeed, tell, ship(t, locks, taskmw.Retry)))
-	id := q.enqueue(t, shipTask(), asynq.MaxRetry(0)) // its last attempt: another one would only be postponed
+	// Its last attempt: another one would only be postponed. It keeps the name that it was handed.
+	id, _ := q.handOver(t, locktest.Locker(t, q.store()), shipTask(), asynq.MaxRetry(0))
 	<-begun
-	srv.Shutdown()
+	if srv.Shutdown(); isFree(t, q.store()) {
+		t.Error("the name is free")
+	}
 	q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
 	if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
 		t.Errorf("it counted as a failure: %+v", info)

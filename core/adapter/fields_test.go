@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 // id has a text of its own, which what it embeds has no part in.
 type id struct {
 	base
+	fmt.Stringer
 	of string
 	At time.Time
 }
