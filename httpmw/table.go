@@ -76,7 +76,7 @@ func ProblemOf(out adapter.Outcome) *Problem {
 	switch {
 	case out.Reason == adapter.Done:
 		return nil
-	case out.Reason == adapter.BadKey && (limited || errors.Is(out.Err, key.ErrTooLarge)):
+	case limited || errors.Is(out.Err, key.ErrTooLarge):
 		r = tooLarge
 	case errors.Is(out.Err, adapter.ErrMisconfigured):
 		r = noSource
