@@ -26,30 +26,45 @@ func TestKeysMayHaveWhatAsynqKnowsOfTheTask(t *testing.T) {
 	}
 }
 
+// On their last attempt, too: another one would only be postponed. They keep the name that they were handed.
 func TestADrainingServerPutsTasksBack(t *testing.T) {
 	t.Parallel()
-	q := newQueue(t)
-	locks := locktest.Locker(t, q.store())
-	locktest.OK(t, locks.Drain(t.Context()))
-	begun := make(chan struct{}, 100)
-	tell := func(next asynq.Handler) asynq.Handler {
-		return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
-			begun <- struct{}{}
-			return next.ProcessTask(ctx, task)
+	until := func(ctx context.Context, _ *asynq.Task) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	for why, c := range map[string]struct {
+		drain bool
+		rule  taskmw.Option
+	}{
+		"it drains": {true, shipRule(taskmw.Retry)}, "a key function takes its time": {false, taskmw.WithTypeFunc("order:ship", until)},
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t)
+			locks := locktest.Locker(t, q.store())
+			if c.drain {
+				locktest.OK(t, locks.Drain(t.Context()))
+			}
+			begun := make(chan struct{}, 100)
+			tell := func(next asynq.Handler) asynq.Handler {
+				return asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+					begun <- struct{}{}
+					return next.ProcessTask(ctx, task)
+				})
+			}
+			record, runs := recorder()
+			cfg := q.quick()
+			cfg.ShutdownTimeout = 100 * time.Millisecond
+			srv := q.serve(t, cfg, muxOf(succeed, tell, record, middleware(t, locks, c.rule)))
+			id, _ := q.handOver(t, locktest.Locker(t, q.store()), shipTask(), asynq.MaxRetry(0))
+			<-begun
+			srv.Shutdown()
+			if <-runs; isFree(t, q.store()) {
+				t.Error("the name is free")
+			}
+			q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
+			if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
+				t.Errorf("it counted as a failure: %+v", info)
+			}
 		})
-	}
-	cfg := q.quick()
-	cfg.ShutdownTimeout = 100 * time.Millisecond
-	srv := q.serve(t, cfg, muxOf(succeed, tell, ship(t, locks, taskmw.Retry)))
-	// Its last attempt: another one would only be postponed. It keeps the name that it was handed.
-	id, _ := q.handOver(t, locktest.Locker(t, q.store()), shipTask(), asynq.MaxRetry(0))
-	<-begun
-	if srv.Shutdown(); isFree(t, q.store()) {
-		t.Error("the name is free")
-	}
-	q.serve(t, q.quick(), muxOf(succeed, ship(t, locktest.Locker(t, q.store()), taskmw.Retry)))
-	if info := q.await(t, id, asynq.TaskStateCompleted); info.Retried != 0 {
-		t.Errorf("it counted as a failure: %+v", info)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestTheTable(t *testing.T) {
 func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 	t.Parallel()
 	locks := locktest.Memory(t)
-	x, err := locks.TryAcquire(taskContext(t), "order:42", core.WithShared())
+	x, err := locks.TryAcquire(taskContext(t), "order:42", core.WithShared(), core.WithLabel("task:order:ship:8f3c"))
 	locktest.OK(t, err)
 	t.Cleanup(func() { _ = x.Release(context.Background()) })
 	ended, cancel := context.WithCancel(taskContext(t))
@@ -79,7 +79,8 @@ func TestWhatBecomesOfATaskThatDoesNotRun(t *testing.T) {
 		ctx  context.Context
 		told func(error) bool
 	}{
-		"its context has ended": {ended, func(err error) bool { return errors.Is(err, context.Canceled) && isPlain(t, err) }},
+		"held, and it has no ID": {taskContext(t), func(err error) bool { return errors.Is(err, taskmw.ErrConflict) }},
+		"its context has ended":  {ended, func(err error) bool { return errors.Is(err, context.Canceled) && isPlain(t, err) }},
 		"a rule that cannot work where it stands": {x.Context(), func(err error) bool {
 			return errors.Is(err, core.ErrInvalid) && errors.Is(err, asynq.SkipRetry)
 		}},
