@@ -156,7 +156,7 @@ func (a *attempt) process() error {
 	if out.Reason == adapter.Held && a.last && wait < patience && !a.isTwin(out.Err) {
 		out = a.run(budget(a.ctx))
 	}
-	if a.last && errors.Is(out.Err, core.ErrDraining) && !a.ran {
+	if a.last && errors.Is(out.Err, core.ErrDraining) {
 		<-a.ctx.Done()
 	}
 	return a.settled(out)
