@@ -171,6 +171,10 @@ func TestTheMessageIsHandedToItsOwnTypeOnly(t *testing.T) {
 		if err := ss.RecvMsg(req); err != nil || below.received != 2 { // it is handed on once
 			t.Errorf("%d messages received, %v", below.received, err)
 		}
+		below.err = io.EOF
+		if err := ss.RecvMsg(req); !errors.Is(err, io.EOF) {
+			t.Errorf("at the end: %v", err)
+		}
 		return nil
 	})
 	if err != nil {

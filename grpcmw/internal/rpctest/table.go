@@ -222,6 +222,7 @@ func keyFunctions(t *testing.T, f Framework) {
 		"status beside": {"", errors.Join(status.Error(codes.PermissionDenied, "own"), &core.HeldError{Name: "secret"}), codes.PermissionDenied, ""},
 		"status OK":     {"", okStatus{}, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 		"ctx error":     {"", fmt.Errorf("secret: %w", context.DeadlineExceeded), codes.DeadlineExceeded, ""},
+		"cancelled":     {"", fmt.Errorf("secret: %w", context.Canceled), codes.Canceled, ""},
 		"empty name":    {"", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 		"unusable name": {"secret\x00{b}", nil, codes.InvalidArgument, grpcmw.ReasonKeyInvalid},
 	} {
