@@ -28,6 +28,7 @@ func TestRulesThatCannotWorkAreConstructionErrors(t *testing.T) {
 		"nil option":          {locks, []grpcmw.Option{nil}, []string{"nil option"}},
 		"unknown service":     {locks, []grpcmw.Option{grpcmw.WithMethod("/shop.v2.Orders/Refund", "a")}, []string{"/shop.v2.Orders/Refund", "unknown"}},
 		"unknown method":      {locks, []grpcmw.Option{grpcmw.WithMethod("/shop.v1.Orders/Refnud", "a")}, []string{"Refnud", "unknown"}},
+		"a service":           {locks, []grpcmw.Option{grpcmw.WithMethod("/shop.v1/Orders", "a")}, []string{"/shop.v1/Orders", "unknown"}},
 		"no leading slash":    {locks, []grpcmw.Option{grpcmw.WithMethod("shop.v1.Orders/Refund", "a")}, []string{"unknown", "/package.Service/Method"}},
 		"repeated method":     {locks, []grpcmw.Option{key("a"), key("b")}, []string{refund, "twice"}},
 		"bad template":        {locks, []grpcmw.Option{key("order:{")}, []string{refund, "brace"}},

@@ -188,7 +188,7 @@ func (r *rule) run(ctx context.Context, req any, work func(context.Context) erro
 // requestOf is the Go type of a method's request: that of the generated code, if it is linked in.
 func requestOf(m protoreflect.MethodDescriptor) protoreflect.MessageType {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(m.Input().FullName())
-	if err != nil || t.Descriptor() != m.Input() {
+	if err != nil {
 		return dynamicpb.NewMessageType(m.Input())
 	}
 	return t

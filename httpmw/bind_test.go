@@ -17,7 +17,8 @@ import (
 )
 
 type payment struct {
-	OrderID int64 `json:"order_id"`
+	OrderID int64  `json:"order_id"`
+	Note    string `json:"note"`
 }
 
 // What the table says of all that is bound is not said again.
@@ -36,6 +37,7 @@ func TestJSONIsDecodedStrictly(t *testing.T) {
 		{asJSON, `{"order_id":7}`, 200, "order:7 7"},
 		{asJSON, `{"order_id":7,"ORDER_ID":8}`, 200, "order:8 8"},
 		{asJSON, `{"order_id":"7"}`, 400, httpmw.TypeInvalidKey},
+		{asJSON, `{"order_id":7,"note":8}`, 400, httpmw.TypeInvalidKey},
 		{asJSON, `{"order_id":7}{}`, 400, httpmw.TypeInvalidKey},
 		{asJSON, ``, 400, httpmw.TypeInvalidKey},
 		{asJSON, `{"order_id":7,"x":"` + strings.Repeat("x", 1<<20) + `"}`, 413, httpmw.TypeTooLarge},

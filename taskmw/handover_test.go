@@ -73,6 +73,7 @@ func TestATaskThatIsArchivedUnrunFreesTheNameItWasHanded(t *testing.T) {
 		again    bool
 	}{
 		"another name":                 {`{"order_id":43}`, shipRule(taskmw.Retry), nil, false},
+		"one of several names":         {`{"order_id":42}`, taskmw.WithType("order:ship", "order:{order_id} mail:{order_id}"), nil, false},
 		"no name":                      {`{}`, shipRule(taskmw.Retry), nil, false},
 		"no name, limits by default":   {`{}`, shipRule(taskmw.Retry), []core.Option{core.WithLimit(3)}, false},
 		"no name, min-hold by default": {`{}`, shipRule(taskmw.Retry), []core.Option{core.WithMinHold(time.Hour)}, false},
