@@ -25,39 +25,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// far is a memory backend at the end of a slow network: what it answers may be old.
-type far struct {
-	*memlock.Store
-	trip func() time.Duration
-}
-
-func (f *far) Capabilities() driver.Capabilities {
-	c := f.Store.Capabilities()
-	c.Punctual = false
-	return c
-}
-
-func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	defer f.travel()()
-	return f.Store.Acquire(ctx, c)
-}
-
-func (f *far) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	defer f.travel()()
-	return f.Store.Wait(ctx, c)
-}
-
-func (f *far) Release(ctx context.Context, c driver.Claim) error {
-	defer f.travel()()
-	return f.Store.Release(ctx, c)
-}
-
-// travel is the way there. What it returns is the way back.
-func (f *far) travel() (back func()) {
-	time.Sleep(f.trip())
-	return func() { time.Sleep(f.trip()) }
-}
-
 func newLocker(t *testing.T, d driver.Driver, opts ...core.NewOption) *core.Locker {
 	t.Helper()
 	l, err := core.New(d, opts...)
@@ -129,8 +96,15 @@ func play(t *testing.T, random *rand.Rand) {
 		defer mu.Unlock()
 		return time.Duration(random.Int64N(int64(d)))
 	}
-	store := &far{Store: memlock.New(), trip: func() time.Duration { return upTo(10 * time.Millisecond) }}
-	groups := []*Group{newGroup(t, store), newGroup(t, store)}
+	link := lab.New(memlock.New()) // what it answers may be old
+	groups := []*Group{newGroup(t, link), newGroup(t, link)}
+	var weather *time.Timer
+	weather = time.AfterFunc(time.Hour, func() { // no two messages take the same time
+		link.Delay(upTo(10*time.Millisecond), upTo(10*time.Millisecond))
+		weather.Reset(time.Millisecond)
+	})
+	weather.Reset(0)
+	defer weather.Stop()
 	every, longest := 1+upTo(20*time.Millisecond), 1+upTo(20*time.Millisecond)
 	h := &history{covered: make(map[string]int64)}
 	var wg sync.WaitGroup
@@ -160,32 +134,30 @@ func play(t *testing.T, random *rand.Rand) {
 
 func TestManyCallsDuringARunLeadToExactlyOneMore(t *testing.T) {
 	t.Parallel()
-	for _, self := range []func(int) string{func(i int) string { return fmt.Sprint(i) }, func(int) string { return "" }} { // of callers with a name, and without
-		synctest.Test(t, func(t *testing.T) {
-			store := memlock.New()
-			groups := []*Group{newGroup(t, store), newGroup(t, store), newGroup(t, store)}
-			h := &history{}
-			var wg sync.WaitGroup
-			for i := range 100 {
-				wg.Go(func() {
-					err := groups[i%3].Do(t.Context(), reindex(self(i)), h.work(t, time.Minute))
-					if err != nil && (i == 0 || !errors.Is(err, ErrCovered)) {
-						t.Error(err)
-					}
-				})
-				if i == 0 {
-					synctest.Wait() // it runs
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		groups := []*Group{newGroup(t, store), newGroup(t, store), newGroup(t, store)}
+		h := &history{}
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				err := groups[i%3].Do(t.Context(), reindex(""), h.work(t, time.Minute))
+				if err != nil && (i == 0 || !errors.Is(err, ErrCovered)) {
+					t.Error(err)
 				}
-				if i == 50 {
-					time.Sleep(time.Second)
-				}
+			})
+			if i == 0 {
+				synctest.Wait() // it runs
 			}
-			wg.Wait()
-			if len(h.begun) != 2 {
-				t.Errorf("caller %q: %d runs", self(1), len(h.begun))
+			if i == 50 {
+				time.Sleep(time.Second)
 			}
-		})
-	}
+		}
+		wg.Wait()
+		if len(h.begun) != 2 {
+			t.Errorf("%d runs", len(h.begun))
+		}
+	})
 }
 
 // A process that shared the answer to an attempt among its calls would cover a call with one that was under way before.
