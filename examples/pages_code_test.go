@@ -32,7 +32,7 @@ import (
 
 // What follows is the code of the pages in docs; readme_test.go compares them.
 
-var _ = []any{echoBind, httpBind, httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, functionFence, ready, shutdown, faqCause} // need more than a lock
+var _ = []any{echoBind, httpBind, httpAnswers, grpcClient, httpIdempotency, taskRules, taskFromRequest, functionFence, ready, inspect, shutdown, faqCause} // need more than a lock
 
 func echoRoutes(locks *core.Locker, ship, count echo.HandlerFunc) {
 	e := echo.New()

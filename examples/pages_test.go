@@ -13,14 +13,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // The rules that the pages show can be made, and what they show of functions runs.
 
 func TestTheRulesOfThePagesCanWork(t *testing.T) {
 	t.Parallel()
-	locks := pagesLocker(t)
+	locks := locktest.Memory(t)
 	ok := func(echo.Context) error { return nil }
 	echoRoutes(locks, ok, ok) // these panic
 	handler := http.NotFoundHandler()
@@ -36,7 +36,7 @@ func TestTheRulesOfThePagesCanWork(t *testing.T) {
 
 func TestTheFunctionsOfThePagesRun(t *testing.T) {
 	t.Parallel()
-	locks := pagesLocker(t)
+	locks := locktest.Memory(t)
 	for name, run := range map[string]func(context.Context, *core.Locker) error{
 		"do":      functionDo,
 		"lease":   functionLease,
@@ -49,6 +49,13 @@ func TestTheFunctionsOfThePagesRun(t *testing.T) {
 		"value":   func(ctx context.Context, l *core.Locker) error { _, err := functionValue(ctx, l); return err },
 		"wrap":    func(ctx context.Context, l *core.Locker) error { _, err := functionWrap(ctx, l); return err },
 		"leader":  func(ctx context.Context, l *core.Locker) error { return functionCampaign(ctx, l, "host-1") },
+		"hand-off": func(ctx context.Context, l *core.Locker) error {
+			lease, err := l.Acquire(ctx, "order:7")
+			noError(t, err)
+			return functionHandOff(ctx, lease, func(ctx context.Context, sent string) error {
+				return functionAttach(ctx, l, sent)
+			})
+		},
 		"confirm": func(ctx context.Context, l *core.Locker) error { return l.Do(ctx, "bank", functionConfirm) },
 	} {
 		if err := run(t.Context(), locks); err != nil {
@@ -86,48 +93,5 @@ func TestTheClientOfThePagesSendsAgainWhatWasRefused(t *testing.T) {
 		}
 		cancel()
 		server.Close()
-	}
-}
-
-func TestTheHandOffOfThePagesRuns(t *testing.T) {
-	t.Parallel()
-	locks := pagesLocker(t)
-	lease, err := locks.Acquire(t.Context(), "order:7")
-	noError(t, err)
-	var message string
-	err = functionHandOff(t.Context(), lease, func(_ context.Context, sent string) error { message = sent; return nil })
-	noError(t, err)
-	if _, err := locks.TryAcquire(t.Context(), "order:7"); !errors.Is(err, core.ErrHeld) {
-		t.Errorf("the name is free: %v", err)
-	}
-	if err := functionAttach(t.Context(), locks, message); err != nil {
-		t.Error(err)
-	}
-}
-
-func pagesLocker(t *testing.T) *core.Locker {
-	t.Helper()
-	locks, err := core.New(memlock.New())
-	noError(t, err)
-	t.Cleanup(func() {
-		if err := locks.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return locks
-}
-
-func TestThePageOfThePagesIsMounted(t *testing.T) {
-	t.Parallel()
-	mux := http.NewServeMux()
-	locks, err := inspect(mux, memlock.New(), func(next http.Handler) http.Handler { return next })
-	noError(t, err)
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/locks/", http.NoBody))
-	if w.Code != http.StatusOK {
-		t.Errorf("status %d", w.Code)
-	}
-	if err := locks.Close(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

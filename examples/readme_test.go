@@ -11,10 +11,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	_ "github.com/holdfast-go/holdfast/examples/demo/shoppb" // registers shop.v1.Orders
 	"github.com/holdfast-go/holdfast/httpmw/echomw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // pages are the documents whose Go code stands, compiled, in files of this folder.
@@ -24,7 +23,7 @@ var pages = map[string][]string{
 	"docs/getting-started.md":         {"start/main.go", "readme_code_test.go", "pages_code_test.go"},
 	"docs/comparison.md":              {"migration/page_test.go"},
 	"docs/guides/answers.md":          {"pages_code_test.go"},
-	"docs/guides/http.md":             {"pages_code_test.go", "readme_code_test.go", "recipes/chi/page_test.go", "../httpmw/ginmw/example_test.go", "../httpmw/fibermw/example_test.go"},
+	"docs/guides/http.md":             {"pages_code_test.go", "readme_code_test.go", "recipes/chi/pathvalues_test.go", "../httpmw/ginmw/example_test.go", "../httpmw/fibermw/example_test.go"},
 	"docs/guides/idempotency.md":      {"pages_code_test.go"},
 	"docs/guides/rpc.md":              {"pages_code_test.go", "../grpcmw/connectmw/example_test.go"},
 	"docs/guides/jobs.md":             {"pages_code_test.go", "../core/internal/harness/rivertest/page_test.go", "../taskmw/cronmw/page_test.go", "../taskmw/watermillmw/example_test.go", "../taskmw/temporalmw/page_test.go"},
@@ -34,6 +33,7 @@ var pages = map[string][]string{
 	"docs/backends/nats.md":           {"../core/natslock/example_test.go"},
 	"docs/backends/memcached.md":      {"../core/memcachedlock/example_test.go"},
 	"docs/guides/functions.md":        {"pages_code_test.go", "../core/lockgen/testdata/shop/orders.go"},
+	"docs/operate/observing.md":       {"../core/internal/harness/telemetrytest/docs_test.go"},
 	"docs/operate/running.md":         {"pages_code_test.go"},
 	"docs/operate/troubleshooting.md": {"pages_code_test.go"},
 	"docs/operate/command.md":         {"pages_code_test.go"},
@@ -199,24 +199,13 @@ func TestTheReadmesSnippetRuns(t *testing.T) {
 	if err := readme(echo.New()); err != nil { // it does no I/O
 		t.Error(err)
 	}
-	locks, err := core.New(memlock.New())
-	noError(t, err)
 	e := echo.New()
-	e.POST("/orders/:id/pay", pay, echomw.Lock(locks, "order:{id|int}"))
+	e.POST("/orders/:id/pay", pay, echomw.Lock(locktest.Memory(t), "order:{id|int}"))
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders/42/pay", http.NoBody))
 	if w.Code != http.StatusNoContent {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if err := locks.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
-// noError fails the test if there is one.
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var noError = locktest.OK

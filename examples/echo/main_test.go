@@ -7,8 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // Each pair of requests comes at the same time. The answers are what the comments of the routes say.
@@ -16,11 +15,7 @@ func TestTheRoutesAnswerAsTheirCommentsSay(t *testing.T) {
 	t.Parallel()
 	const pay, ship, cancel = "POST /orders/42/pay", "POST /orders/42/ship", "DELETE /orders/42"
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := core.New(memlock.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		shop := shop(locks)
+		shop := shop(locktest.Memory(t))
 		send := func(request, body string) *httptest.ResponseRecorder {
 			method, path, _ := strings.Cut(request, " ")
 			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
@@ -54,9 +49,6 @@ func TestTheRoutesAnswerAsTheirCommentsSay(t *testing.T) {
 		}
 		if w := send(ship, ""); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "problems/already-processed") {
 			t.Errorf("a second shipment: %d %s", w.Code, w.Body)
-		}
-		if err := locks.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/examples/grpc/orderspb"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,9 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestTheExampleShowsWhatItSays(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	if err := run(t.Context(), &out, chain); err != nil {
-		t.Error(err)
-	}
+	locktest.OK(t, run(t.Context(), &out, chain))
 	rest := out.String()
 	for _, line := range []string{
 		"/orders.v1.Orders/Pack", "/orders.v1.Orders/Refund", "Aborted, LOCK_HELD, RetryInfo ", "InvalidArgument, LOCK_KEY_INVALID",
@@ -76,9 +74,7 @@ func TestPanicsAreRecoveredAndLeaveNoLock(t *testing.T) {
 			if status.Code(err) != codes.Internal || status.Convert(err).Message() != "internal error" {
 				t.Errorf("%v", err)
 			}
-			if err := locks.Close(t.Context()); err != nil { // it names what is held
-				t.Error(err)
-			}
+			locktest.OK(t, locks.Close(t.Context())) // it names what is held
 		})
 	}
 }
@@ -87,9 +83,7 @@ func TestPanicsAreRecoveredAndLeaveNoLock(t *testing.T) {
 func TestWhoIsRejectedDoesNotReachTheLock(t *testing.T) {
 	t.Parallel()
 	locks, client := serving(t, grpcmw.WithAnnotations())
-	if err := locks.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, locks.Close(t.Context()))
 	for user, want := range map[string]codes.Code{"": codes.Unauthenticated, "alice": codes.Unavailable} {
 		ctx := t.Context()
 		if user != "" {
@@ -107,23 +101,14 @@ func TestWhoIsRejectedDoesNotReachTheLock(t *testing.T) {
 // serving serves the service with its bugs, behind the chain, until the test ends.
 func serving(t *testing.T, rules grpcmw.Option) (*core.Locker, orderspb.OrdersClient) {
 	t.Helper()
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := locktest.Memory(t)
 	locking, err := grpcmw.New(locks, rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	address, stop, err := serve(t.Context(), buggy{}, chain(locking))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	t.Cleanup(stop)
 	conn, _, hangUp, err := dial(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	t.Cleanup(hangUp)
 	return locks, orderspb.NewOrdersClient(conn)
 }

@@ -8,23 +8,16 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // What docs/getting-started.md shows of the answer is what the service answers.
 func TestTheSecondPaymentGetsTheAnswerOfThePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/getting-started.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		locks, err := core.New(memlock.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		shop := routes(locks)
+		shop := routes(locktest.Memory(t))
 		post := func(path string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			shop.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, http.NoBody))
@@ -45,9 +38,6 @@ func TestTheSecondPaymentGetsTheAnswerOfThePage(t *testing.T) {
 		}
 		if got := (<-first).Body.String(); got != "paid 42\n" {
 			t.Errorf("the first request: %q", got)
-		}
-		if err := locks.Close(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -47,3 +47,16 @@ func TestOfASubRouterUseFindsOuterParametersOnly(t *testing.T) {
 		t.Errorf("answered %d %s", w.Code, w.Body)
 	}
 }
+
+// The code of docs/guides/http.md for chi; examples/readme_test.go compares them.
+func TestTheCodeOfThePageRuns(t *testing.T) {
+	t.Parallel()
+	locks, pay := recipetest.NewLocker(t), recipetest.LeaseName
+
+	r := chi.NewRouter()
+	r.With(recipe.PathValues, httpmw.Lock(locks, "order:{id|int}")).Post("/orders/{id}/pay", pay)
+
+	if w := recipetest.Call(t, r, "/orders/%34%32/pay"); w.Body.String() != "order:42" {
+		t.Errorf("held %q", w.Body)
+	}
+}

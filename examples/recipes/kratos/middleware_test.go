@@ -20,6 +20,7 @@ import (
 	recipe "github.com/holdfast-go/holdfast/examples/recipes/kratos"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/locktest"
 )
 
 // check is an operation that every program with gRPC knows.
@@ -57,22 +58,8 @@ func handle(s *service) khttp.HandlerFunc {
 func rules(t *testing.T, locks *core.Locker) *grpcmw.Interceptors {
 	t.Helper()
 	i, err := grpcmw.New(locks, grpcmw.WithMethod(check, "service:{service}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	return i
-}
-
-// busy runs f while the name is held.
-func busy(t *testing.T, locks *core.Locker, name string, f func()) {
-	t.Helper()
-	err := locks.Do(t.Context(), name, func(context.Context) error {
-		f()
-		return nil
-	}, core.WithLabel("host-secret"))
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestOperationsOverHTTPAreLockedByTheirMessage(t *testing.T) {
@@ -83,13 +70,12 @@ func TestOperationsOverHTTPAreLockedByTheirMessage(t *testing.T) {
 	if w := recipetest.Call(t, srv, "/check?service=orders"); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	busy(t, locks, "service:orders", func() {
-		w := recipetest.Call(t, srv, "/check?service=orders")
-		if w.Code != http.StatusConflict || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), grpcmw.ReasonHeld) ||
-			strings.Contains(w.Body.String(), "service:orders") || strings.Contains(w.Body.String(), "secret") {
-			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
-		}
-	})
+	locktest.Hold(t, locks, "service:orders", core.WithLabel("host-secret"))
+	w := recipetest.Call(t, srv, "/check?service=orders")
+	if w.Code != http.StatusConflict || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), grpcmw.ReasonHeld) ||
+		strings.Contains(w.Body.String(), "service:orders") || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
 	if w := recipetest.Call(t, srv, "/check"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), grpcmw.ReasonKeyInvalid) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -109,43 +95,34 @@ func TestRoutesByHandAreGorillas(t *testing.T) {
 	if w := recipetest.Call(t, srv, "/orders/42/pay"); w.Code != http.StatusOK || name != "order:42" {
 		t.Errorf("%d %s under %q", w.Code, w.Body, name)
 	}
-	busy(t, locks, "order:42", func() {
-		if w := recipetest.Call(t, srv, "/orders/42/pay"); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), httpmw.TypeHeld) {
-			t.Errorf("%d %s", w.Code, w.Body)
-		}
-	})
+	locktest.Hold(t, locks, "order:42")
+	if w := recipetest.Call(t, srv, "/orders/42/pay"); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), httpmw.TypeHeld) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }
 
 func TestOperationsOverGRPCAreLockedByTheirMessage(t *testing.T) {
 	t.Parallel()
 	locks := recipetest.NewLocker(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	srv := kgrpc.NewServer(kgrpc.Listener(listener), kgrpc.CustomHealth(), kgrpc.Middleware(recipe.Middleware(rules(t, locks))))
 	health.RegisterHealthServer(srv, &service{t: t})
 	served := make(chan error, 1)
 	go func() { served <- srv.Start(t.Context()) }()
 	t.Cleanup(func() {
 		_ = srv.Stop(context.WithoutCancel(t.Context()))
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
+		locktest.OK(t, <-served)
 	})
 	conn, err := kgrpc.DialInsecure(t.Context(), kgrpc.WithEndpoint(listener.Addr().String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	locktest.OK(t, err)
 	defer conn.Close()
 	client := health.NewHealthClient(conn)
-	if _, err := client.Check(t.Context(), &health.HealthCheckRequest{Service: "orders"}); err != nil {
-		t.Error(err)
+	_, err = client.Check(t.Context(), &health.HealthCheckRequest{Service: "orders"})
+	locktest.OK(t, err)
+	locktest.Hold(t, locks, "service:orders", core.WithLabel("host-secret"))
+	_, err = client.Check(t.Context(), &health.HealthCheckRequest{Service: "orders"})
+	if e := errors.FromError(err); e.GetReason() != grpcmw.ReasonHeld || status.Code(err) != codes.Aborted || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
 	}
-	busy(t, locks, "service:orders", func() {
-		_, err := client.Check(t.Context(), &health.HealthCheckRequest{Service: "orders"})
-		if e := errors.FromError(err); e.GetReason() != grpcmw.ReasonHeld || status.Code(err) != codes.Aborted || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%v", err)
-		}
-	})
 }
