@@ -69,14 +69,3 @@ func TestExpandPassesTheFirstResolverErrorThrough(t *testing.T) {
 		t.Errorf("%v: not the resolver's, or it does not name the source", err)
 	}
 }
-
-func TestMustParseKeyPanicsWithThePackageName(t *testing.T) {
-	t.Parallel()
-	defer func() {
-		msg, _ := recover().(string)
-		if !strings.HasPrefix(msg, `key: key "order:{id": `) {
-			t.Errorf("panic %q, want one that begins with the package and the template", msg)
-		}
-	}()
-	MustParse("order:{id")
-}

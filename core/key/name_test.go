@@ -40,14 +40,3 @@ func TestErrorsAreShortWhateverIsRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestQuotedHeadIsCutBetweenCharacters(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[string]string{
-		"abcdef": `"abcdef"`, "abcdefg": `"abcdef"…`, "abcdeé": `"abcde"…`, "abc日本": `"abc日"…`, "abcd日本": `"abcd"…`, "abc😀é": `"abc"…`,
-	} {
-		if got := quoteHead(s, 6); got != want {
-			t.Errorf("quoteHead(%q) = %s, want %s", s, got, want)
-		}
-	}
-}
