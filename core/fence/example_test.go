@@ -54,13 +54,16 @@ func ExampleMemory() {
 }
 
 func ExampleSQL_Schema() {
-	guard, err := fence.NewSQL(fence.SQLite)
-	if err != nil {
-		panic(err)
+	for _, opts := range [][]fence.SQLOption{nil, {fence.WithTable("app.Fences")}} {
+		guard, err := fence.NewSQL(fence.SQLite, opts...)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(guard.Schema())
 	}
-	fmt.Println(guard.Schema())
 	// Output:
 	// CREATE TABLE IF NOT EXISTS "holdfast_fences" (name TEXT NOT NULL PRIMARY KEY, fence INTEGER NOT NULL) WITHOUT ROWID
+	// CREATE TABLE IF NOT EXISTS "app"."Fences" (name TEXT NOT NULL PRIMARY KEY, fence INTEGER NOT NULL) WITHOUT ROWID
 }
 
 func ExampleParse() {
