@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/adapter"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/key"
 	"github.com/holdfast-go/holdfast/core/lockgen/testdata/shop"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -23,13 +24,9 @@ import (
 func TestWhatIsWrittenIsAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	s, err := parse("testdata/shop/orders.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	text, err := s.write("testdata/shop/orders_lock.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	there, err := os.ReadFile("testdata/shop/orders_lock.go")
 	if err != nil || !bytes.Equal(there, text) {
 		t.Errorf("run go generate in testdata/shop: %v", err)
@@ -77,15 +74,11 @@ func (o *orders) List(ctx context.Context) ([]string, error)         { return ni
 func locked(t *testing.T) (*core.Locker, *orders, shop.Orders) {
 	t.Helper()
 	locks, err := core.New(memlock.New(), core.WithWait(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	t.Cleanup(func() { _ = locks.Close(context.Background()) }) // nothing is held
 	o := &orders{}
 	x, err := shop.LockOrders(locks, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	return locks, o, x
 }
 
@@ -166,9 +159,7 @@ func TestWhatAMethodReturnsAndWhatKeepsItFromRunning(t *testing.T) {
 func held(t *testing.T, locks *core.Locker, name string, f func() error) error {
 	t.Helper()
 	x, err := locks.Acquire(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	return errors.Join(f(), x.Release(t.Context()))
 }
 
@@ -206,9 +197,7 @@ func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "a.go")
 		source := "package a\n\nimport \"context\"\n\ntype A interface {\n\t" + text + "\n}\n"
-		if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		backendtest.OK(t, os.WriteFile(file, []byte(source), 0o600))
 		err := generate(file)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, not %q", text, err, want)
@@ -220,23 +209,15 @@ func TestWhatCannotWorkIsRefusedWhereItStands(t *testing.T) {
 func TestAFieldThatIsNotThereIsACompileErrorAtTheComment(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.Abs("testdata/wrong")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	s, err := parse(filepath.Join(dir, "wrong.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	text, err := s.write("wrong_lock.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, err)
 	file := filepath.Join(t.TempDir(), "wrong_lock.go")
 	overlay := filepath.Join(t.TempDir(), "overlay.json")
-	if err := errors.Join(os.WriteFile(file, text, 0o600),
-		os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(dir, "wrong_lock.go"), file), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	backendtest.OK(t, os.WriteFile(file, text, 0o600))
+	backendtest.OK(t, os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(dir, "wrong_lock.go"), file), 0o600))
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./testdata/wrong").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "wrong.go:11") || !strings.Contains(string(out), "Nothing") {
 		t.Errorf("%v:\n%s", err, out)
