@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/drivertest"
 	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/memlock"
 )
@@ -62,15 +63,8 @@ func virtual(t *testing.T, f func(w *world)) {
 		w.Driver = fallback.New(w.link)
 		f(w)
 		w.link.Heal()
-		w.check(w.Close(context.Background()))
+		backendtest.OK(w, w.Close(context.Background()))
 	})
-}
-
-func (w *world) check(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 func (w *world) claim(name string) driver.Claim {
@@ -97,7 +91,7 @@ func (w *world) goesLocal(name string, want bool) driver.Claim {
 	w.Helper()
 	c := w.degrading(name)
 	g, err := w.Acquire(w.in(driver.Patience(c.TTL)), c)
-	w.check(err)
+	backendtest.OK(w, err)
 	if d := g.Degraded != ""; d != want || d != (g.Outage != nil) || d && (g.Fence != 0 || g.Fences > 1) {
 		w.Errorf("%q: want degraded %t, got %+v", name, want, g)
 	}
@@ -125,16 +119,8 @@ func (w *world) acquire(name string) driver.Claim {
 	w.Helper()
 	c := w.claim(name)
 	_, err := w.Acquire(w.Context(), c)
-	w.check(err)
+	backendtest.OK(w, err)
 	return c
-}
-
-// kept leaves a name taken for a minute, as a MinHold does.
-func (w *world) kept(name string) {
-	w.Helper()
-	c := w.acquire(name)
-	c.Keep = time.Minute
-	w.check(w.Release(w.Context(), c))
 }
 
 func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
@@ -168,7 +154,7 @@ func TestTheFirstAnswerToAnybodyEndsTheOutage(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			w.link.Heal()
 			if answer != nil {
-				w.check(answer(w, held))
+				backendtest.OK(w, answer(w, held))
 			}
 			synctest.Wait()
 			w.goesLocal("then", answer == nil)
@@ -191,7 +177,7 @@ func TestAShortSilenceTakesNothingFromAProofOfMore(t *testing.T) {
 		}()
 		synctest.Wait()
 		w.goesLocal("refused", true)
-		w.check(<-over)
+		backendtest.OK(w, <-over)
 		asked := w.link.Calls(lab.OpAcquire)
 		w.goesLocal("then", true)
 		if n := w.link.Calls(lab.OpAcquire) - asked; n > 0 {
@@ -206,7 +192,7 @@ func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 		held := w.acquire("held")
 		w.link.All(lab.Refused)
 		c := w.goesLocal("name", true)
-		w.check(w.Renew(w.Context(), []driver.Claim{c})[0])
+		backendtest.OK(w, w.Renew(w.Context(), []driver.Claim{c})[0])
 		w.link.Heal()
 		stranger := w.claim("held")
 		errs := w.Renew(w.Context(), []driver.Claim{c, held, stranger, c})
@@ -216,7 +202,7 @@ func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 			}
 		}
 		sent := w.link.Calls(lab.OpRelease) + w.link.Calls(lab.OpRenew)
-		w.check(w.Release(w.Context(), c))
+		backendtest.OK(w, w.Release(w.Context(), c))
 		for _, err := range []error{w.Release(w.Context(), c), w.Renew(w.Context(), []driver.Claim{c})[0]} {
 			if !errors.Is(err, driver.ErrNotOwner) {
 				w.Error(err)
@@ -229,22 +215,18 @@ func TestADegradedGrantIsRenewedAndReleasedHere(t *testing.T) {
 	})
 }
 
-// A command that may have been executed, and then one that was not, is not a call in which nothing was executed.
-func TestWhatMayHaveBeenExecutedStaysOpen(t *testing.T) {
+// While a release has left the name taken, nobody goes local. A command that may have been executed, and then one that was not, is not a
+// call in which nothing was executed.
+func TestANameThatAReleaseHasKeptStaysTakenAndWhatMayHaveBeenExecutedStaysOpen(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
-		w.kept("name") // so nobody goes local
+		c := w.acquire("name")
+		c.Keep = time.Minute // as with a MinHold: so nobody goes local
+		backendtest.OK(w, w.Release(w.Context(), c))
 		w.link.Next(lab.OpAcquire, lab.ReplyReset, lab.Refused)
 		if m := w.want("name"); !m.Open() {
 			w.Errorf("%+v", m)
 		}
-	})
-}
-
-func TestANameThatAReleaseHasKeptStaysTaken(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(w *world) {
-		w.kept("name")
 		w.link.All(lab.Refused)
 		if m := w.want("name"); !m.Nobody {
 			w.Errorf("%+v", m)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
@@ -19,14 +20,16 @@ func TestDegradedLeasesExcludeEachOtherWithoutALine(t *testing.T) {
 		first := w.goesLocal("name", true)
 		w.isHeld("name")
 		began := time.Now()
-		time.AfterFunc(time.Second, func() { w.check(w.Release(context.Background(), first)) })
+		time.AfterFunc(time.Second, func() { backendtest.OK(w, w.Release(context.Background(), first)) })
 		next := w.degrading("name")
 		g, err := w.Wait(w.in(time.Minute), next)
 		if err != nil || g.Degraded == "" || time.Since(began) != time.Second {
 			w.Errorf("%v after %s", err, time.Since(began))
 		}
 		next.Token = g.Degraded
-		w.check(w.Release(w.Context(), next))
+		backendtest.OK(w, w.Release(w.Context(), next))
+		w.link.Heal()
+		backendtest.OK(w, w.Release(w.Context(), w.acquire("name")))
 		if n := w.Names(); n > 0 {
 			w.Errorf("%d names are left", n)
 		}
@@ -38,7 +41,7 @@ func TestARenewedLeaseOfThisProcessExcludesDegradedOnes(t *testing.T) {
 	virtual(t, func(w *world) {
 		c := w.acquire("name")
 		time.Sleep(8 * time.Second)
-		w.check(w.Renew(w.Context(), []driver.Claim{c})[0])
+		backendtest.OK(w, w.Renew(w.Context(), []driver.Claim{c})[0])
 		time.Sleep(8 * time.Second)
 		w.link.All(lab.Refused)
 		w.isHeld("name")
@@ -72,9 +75,9 @@ func TestWhoHasTakenALostNameExcludesDegradedLeases(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
 		c := w.acquire("name")
-		w.check(w.store.Release(w.Context(), c))
+		backendtest.OK(w, w.store.Release(w.Context(), c))
 		_, err := w.store.Acquire(w.Context(), w.claim("name"))
-		w.check(err)
+		backendtest.OK(w, err)
 		time.Sleep(3 * time.Second)
 		if err := w.Renew(w.Context(), []driver.Claim{c})[0]; driver.Explain(err).Kind != driver.NotOwner {
 			w.Error(err)
@@ -144,7 +147,7 @@ func TestANameThatTheServiceHasCalledHeldIsNotTakenForATTL(t *testing.T) {
 			other := lab.New(w.store)
 			c := w.claim("name")
 			_, err := other.Acquire(w.Context(), c)
-			w.check(err)
+			backendtest.OK(w, err)
 			tell(w)
 			w.link.All(lab.Refused)
 			if m := w.want("name"); !m.Nobody {
@@ -152,8 +155,8 @@ func TestANameThatTheServiceHasCalledHeldIsNotTakenForATTL(t *testing.T) {
 			}
 			w.link.Heal()
 			time.Sleep(5 * time.Second) // places in the queue are dead by then
-			w.check(other.Release(w.Context(), c))
-			w.check(w.Release(w.Context(), w.acquire("name"))) // so nobody else is at work
+			backendtest.OK(w, other.Release(w.Context(), c))
+			backendtest.OK(w, w.Release(w.Context(), w.acquire("name"))) // so nobody else is at work
 			w.link.All(lab.Refused)
 			w.goesLocal("name", true)
 		})
