@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // tired is longer than turns go on for.
@@ -27,11 +28,11 @@ func TestAForceReleaseFreesTheLeaseOfThatHandleAndNoOther(t *testing.T) {
 		if took := time.Since(began); took > 0 {
 			b.Errorf("the next one has it after %s", took)
 		}
-		b.ok(x.Err()) // nobody has told it yet
+		backendtest.OK(b, x.Err()) // nobody has told it yet
 		b.taken(x, true)
-		b.ok(y.Err())
+		backendtest.OK(b, y.Err())
 		b.others(handle)
-		b.ok(y.Release(b.Context()))
+		backendtest.OK(b, y.Release(b.Context()))
 		b.force(handle, false)
 	})
 }
@@ -82,7 +83,7 @@ func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
 		"renewed": {known: func(*bench, *core.Lease) { time.Sleep(ttl) }},
 		"confirmed": {opts: []core.Option{core.WithoutRenewal()}, known: func(b *bench, x *core.Lease) {
 			time.Sleep(ttl * 6 / 10)
-			b.ok(core.Confirm(x.Context()))
+			backendtest.OK(b, core.Confirm(x.Context()))
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -92,13 +93,13 @@ func TestAForceReleaseNeverHitsALaterTurn(t *testing.T) {
 				holder := b.acquire(b.process(), "name")
 				first, second := b.call(locks, row.opts...), b.call(locks, row.opts...)
 				time.Sleep(driver.Recheck(ttl) + time.Millisecond) // the next look asks for fences for those behind
-				b.ok(holder.Release(b.Context()))
+				backendtest.OK(b, holder.Release(b.Context()))
 				x := <-first
 				time.Sleep(time.Nanosecond)
 				synctest.Wait() // the grant is proved
 				row.known(b, x)
 				handle := b.handles()[0]
-				b.ok(x.Release(b.Context()))
+				backendtest.OK(b, x.Release(b.Context()))
 				y := <-second
 				if now := b.handles()[0]; (now == handle) != row.turn {
 					b.Errorf("handle %s, and then %s", handle, now)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/fallback"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
 	"github.com/holdfast-go/holdfast/core/operate"
 )
@@ -49,7 +50,7 @@ func (b *bench) process(opts ...core.NewOption) *core.Locker {
 func (b *bench) on(d driver.Driver, opts ...core.NewOption) *core.Locker {
 	b.Helper()
 	locks, err := core.New(d, opts...)
-	b.ok(err)
+	backendtest.OK(b, err)
 	b.Cleanup(func() { // the test may have left leases
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -61,15 +62,8 @@ func (b *bench) on(d driver.Driver, opts ...core.NewOption) *core.Locker {
 func (b *bench) acquire(l *core.Locker, name string, opts ...core.Option) *core.Lease {
 	b.Helper()
 	x, err := l.TryAcquire(b.Context(), name, opts...)
-	b.ok(err)
+	backendtest.OK(b, err)
 	return x
-}
-
-func (b *bench) ok(err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // is fails the test unless err matches all of the targets.
@@ -87,7 +81,7 @@ func (b *bench) call(l *core.Locker, opts ...core.Option) <-chan *core.Lease {
 	got := make(chan *core.Lease, 1)
 	go func() {
 		x, err := l.Acquire(b.Context(), "name", opts...)
-		b.ok(err)
+		backendtest.OK(b, err)
 		got <- x
 	}()
 	synctest.Wait()
@@ -98,7 +92,7 @@ func (b *bench) call(l *core.Locker, opts ...core.Option) <-chan *core.Lease {
 func (b *bench) handles() (all []string) {
 	b.Helper()
 	info, err := b.operator.Inspect(b.Context(), "name")
-	b.ok(err)
+	backendtest.OK(b, err)
 	for _, h := range info.Holders {
 		all = append(all, h.Handle)
 	}

@@ -27,7 +27,7 @@ func TestLeasesAreListedByPrefix(t *testing.T) {
 		for prefix, want := range map[string]int{"": 3, "order:": 2, "order:1": 1, "nothing": 0} {
 			n := 0
 			for info, err := range operate.New(locks).Leases(b.Context(), prefix) {
-				b.ok(err)
+				backendtest.OK(b, err)
 				if !info.Held || info.Handle == "" || len(info.Process.Leases) != 1 {
 					b.Errorf("%v", info)
 				}
@@ -39,7 +39,7 @@ func TestLeasesAreListedByPrefix(t *testing.T) {
 		}
 		n := 0
 		for _, err := range b.operator.Leases(b.Context(), "") {
-			b.ok(err)
+			backendtest.OK(b, err)
 			n++
 			break // a caller may have seen enough
 		}
@@ -61,19 +61,19 @@ func TestWhatThisProcessKnowsIsAddedAndOnlyItKnowsOfADegradedLease(t *testing.T)
 		synctest.Wait()
 		o := operate.New(locks)
 		info, err := o.Inspect(b.Context(), "a")
-		b.ok(err)
+		backendtest.OK(b, err)
 		if len(info.Process.Leases) != 1 || len(info.Process.Waiters) != 1 {
 			b.Errorf("%+v", info)
 		}
 		time.Sleep(time.Second)
 		info, err = o.Inspect(b.Context(), "d")
-		b.ok(err)
+		backendtest.OK(b, err)
 		if !info.Held || info.Kind != inspect.HoldDegraded || info.Label != "me" || info.HeldFor != time.Second {
 			b.Errorf("%+v", info)
 		}
 		kinds := make(map[string]inspect.HoldKind)
 		for info, err := range o.Leases(b.Context(), "") {
-			b.ok(err)
+			backendtest.OK(b, err)
 			if kinds[info.Name] != "" || !info.Held {
 				b.Errorf("%+v", info)
 			}
@@ -167,12 +167,12 @@ func TestMarkersAreListedAndRemoved(t *testing.T) {
 			return locks.Do(b.Context(), "order:1", func(context.Context) error { return nil },
 				core.WithDedup(time.Hour), core.WithDedupScope("pay"), core.WithLabel("me"))
 		}
-		b.ok(do())
+		backendtest.OK(b, do())
 		b.is(do(), core.ErrDuplicate)
 		time.Sleep(time.Minute)
 		var all []inspect.MarkerInfo
 		for m, err := range o.Markers(b.Context(), "order:") {
-			b.ok(err)
+			backendtest.OK(b, err)
 			all = append(all, m)
 		}
 		if len(all) != 1 || all[0] != (inspect.MarkerInfo{Name: "order:1", Scope: "pay", Label: "me", Remaining: 59 * time.Minute}) {
@@ -186,7 +186,7 @@ func TestMarkersAreListedAndRemoved(t *testing.T) {
 				b.Errorf("removed %t, %v", removed, err)
 			}
 		}
-		b.ok(do())
+		backendtest.OK(b, do())
 		b.store.SetDown(true)
 		b.is(second(o.RemoveMarker(b.Context(), "order:1", "pay")), core.ErrUnavailable)
 		b.is(firstError(o.Markers(b.Context(), "")), core.ErrUnavailable)
