@@ -59,13 +59,3 @@ func TestStatistics(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-func TestAScenarioThatDoesNotExistIsRefusedByNameAndTheOthersAreListed(t *testing.T) {
-	t.Parallel()
-	for only, want := range map[string]string{"": "", "pair": "", "pair, waiting": "", "pairs": `"pairs"`, "pair,": `""`, "pair,nonsens": `"nonsens"`} {
-		all, err := chosen(only, false, "")
-		if want == "" && (err != nil || len(all) == 0) || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "held-10000")) {
-			t.Errorf("%q: %d, %v", only, len(all), err)
-		}
-	}
-}
