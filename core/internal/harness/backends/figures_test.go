@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/drivertest/faultproxy"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 var withFigures = flag.Bool("figures", false, "measure, and print tables; without it everything runs once, and says nothing")
@@ -55,16 +56,19 @@ func TestFigures(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
+// warmUp is how many pairs connect, and load what is loaded once.
+const warmUp = 5
+
 // pairs is how long each of n pairs of acquire and release took.
 func pairs(t *testing.T, locks *core.Locker, n int) []time.Duration {
 	t.Helper()
 	took := make([]time.Duration, n)
-	for i := range n + 5 { // the first ones connect, and load what is loaded once
+	for i := range n + warmUp {
 		began := time.Now()
 		x, err := locks.TryAcquire(t.Context(), "pair")
 		ok(t, err)
 		ok(t, x.Release(t.Context()))
-		took[max(0, i-5)] = time.Since(began)
+		took[max(0, i-warmUp)] = time.Since(began)
 	}
 	return took
 }
@@ -107,12 +111,8 @@ func wire(t *testing.T, b backend, n size) (perPair, perSecond float64) {
 	locks := locker(t, b, via)
 	pairs(t, locks, 1)
 	before := requests(proxies)
-	for range n.pairs {
-		x, err := locks.TryAcquire(t.Context(), "pair")
-		ok(t, err)
-		ok(t, x.Release(t.Context()))
-	}
-	perPair = float64(requests(proxies)-before) / float64(n.pairs)
+	pairs(t, locks, n.pairs)
+	perPair = float64(requests(proxies)-before) / float64(n.pairs+warmUp)
 
 	x, err := locker(t, b, b.addrs).Acquire(t.Context(), "waited-for")
 	ok(t, err)
@@ -131,46 +131,10 @@ func wire(t *testing.T, b backend, n size) (perPair, perSecond float64) {
 	return perPair, perSecond
 }
 
-// TestRedlockBesideOneNode has 5 ms on each link.
-func TestRedlockBesideOneNode(t *testing.T) { //nolint:paralleltest // it measures
-	n := sizes()
-	const goal = 1.2
-	five, one := overFive(t), onRedis(t)
-	var lockers [2]*core.Locker
-	for i, b := range []backend{five, one} {
-		proxies, via := proxied(t, b.addrs)
-		for _, p := range proxies {
-			p.SetDelay(2500*time.Microsecond, 2500*time.Microsecond)
-		}
-		lockers[i] = locker(t, b, via)
-	}
-	var ratios []float64
-	for range n.rounds {
-		many, single := median(pairs(t, lockers[0], n.pairs/2+1)), median(pairs(t, lockers[1], n.pairs/2+1))
-		ratios = append(ratios, float64(many)/float64(single))
-	}
-	slices.Sort(ratios)
-	if *withFigures {
-		verdict := "met"
-		if ratios[len(ratios)/2] > goal {
-			verdict = "not met"
-		}
-		fmt.Printf("\nA pair of redlock over 5 nodes, 5 ms on each link, takes %.2f times (%.2f–%.2f) that of one such node; goal: at most %.1f: %s.\n\n",
-			ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1], goal, verdict)
-	}
-}
-
 // locker is one more process's.
 func locker(t *testing.T, b backend, via []string) *core.Locker {
 	t.Helper()
-	locks, err := core.New(b.open(t, via))
-	ok(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = locks.Close(ctx)
-	})
-	return locks
+	return backendtest.Locker(t, b.open(t, via), 10*time.Second)
 }
 
 func proxied(t *testing.T, addrs []string) (proxies []*faultproxy.Proxy, via []string) {
