@@ -80,9 +80,7 @@ func (j *job) text(file *os.File) string {
 
 func (j *job) signal(sig syscall.Signal) {
 	j.Helper()
-	if err := j.cmd.Process.Signal(sig); err != nil {
-		j.Error(err)
-	}
+	backendtest.OK(j, j.cmd.Process.Signal(sig))
 }
 
 // exit waits for the end.
@@ -391,9 +389,7 @@ func TestNothingIsLeftOfAProcessThatIsKilled(t *testing.T) {
 	f := newFleet(t)
 	j := f.start("run", "-ttl", "2s", "job", "--", "sh", "-c", `trap "" TERM HUP; `+script+`while :; do sleep 0.1; done`)
 	self, child := j.file("self"), j.file("child")
-	if err := syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL); err != nil { // as a shell does, and nothing escapes in its group
-		t.Fatal(err)
-	}
+	backendtest.OK(t, syscall.Kill(-j.cmd.Process.Pid, syscall.SIGKILL)) // as a shell does, and nothing escapes in its group
 	j.exit()
 	j.gone(self)
 	j.gone(child)

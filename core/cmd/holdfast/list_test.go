@@ -36,9 +36,7 @@ func TestLsTellsScriptsWhoHoldsWhatAndWhoWaits(t *testing.T) {
 	}
 	out, _, status := call(t, f.env, "ls", "-o", "json", "order:")
 	var r row
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatalf("%q: %v", out, err)
-	}
+	backendtest.OK(t, json.Unmarshal([]byte(out), &r))
 	if status != done || r.Name != "order:42" || r.Label != "host-1" || r.Kind != "exclusive" || len(r.Handle) != 16 || r.TTL <= 0 || len(r.Line) != 2 || !r.Line[0].Alive {
 		t.Errorf("status %d, %q", status, out)
 	}
@@ -111,13 +109,11 @@ func TestEachOfSeveralHoldersHasARowOfItsOwn(t *testing.T) {
 	line := []inspect.WaiterInfo{{Waited: time.Minute, Alive: true}}
 	both := []inspect.HolderInfo{{Label: "web-1", Handle: "aaaa", Remaining: time.Second}, {Handle: "bbbb", Remaining: 2 * time.Second}}
 	var b bytes.Buffer
-	if err := writeTabs(&b, []inspect.LeaseInfo{
+	backendtest.OK(t, writeTabs(&b, []inspect.LeaseInfo{
 		{Name: "many", Kind: inspect.HoldShared, HeldFor: 3 * time.Second, Fence: 7, Remaining: 2 * time.Second, Holders: both, Line: line},
 		{Name: "few", Kind: inspect.HoldLimited, Limit: 3, Holders: both[:1]},
 		{Name: "left", Label: "host-1", Handle: "cccc", Kind: inspect.HoldKept}, {Name: "left", Kind: inspect.HoldHandoff},
-	}, true); err != nil {
-		t.Fatal(err)
-	}
+	}, true))
 	want := "many\tweb-1\tshared\t3.0s\t1.0s\t60s\t7\taaaa\nmany\t-\tshared\t-\t2.0s\t-\t7\tbbbb\n" +
 		"few\tweb-1\t1 of 3\t-\t1.0s\t-\t-\taaaa\nleft\thost-1\tkept\t-\tnone\t-\t-\tcccc\nleft\t-\thanded off\t-\tnone\t-\t-\t-\n"
 	if b.String() != want {
@@ -210,9 +206,7 @@ func TestWatchShowsWhatComesAndGoesAndThatTheServerIsGone(t *testing.T) {
 	if rows := last(); !strings.Contains(rows, "order:42") || strings.Contains(rows, "\na ") {
 		t.Errorf("not the longest line first:\n%s", rows)
 	}
-	if err := x.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	backendtest.OK(t, x.Release(t.Context()))
 	shows("2 held, 0 in line") // it went to the one in line
 	server.Kill()
 	shows("no answer\n\nholdfast: ")

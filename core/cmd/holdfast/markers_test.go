@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 )
 
 // finish leaves a marker.
 func (f *fleet) finish(locks *core.Locker, name, scope string) {
 	f.Helper()
 	work := func(context.Context) error { return nil }
-	if err := locks.Do(f.Context(), name, work, core.WithDedup(time.Hour), core.WithDedupScope(scope)); err != nil {
-		f.Fatal(err)
-	}
+	backendtest.OK(f, locks.Do(f.Context(), name, work, core.WithDedup(time.Hour), core.WithDedupScope(scope)))
 }
 
 func TestMarkersAreListedForPeopleAndForScripts(t *testing.T) {

@@ -122,9 +122,8 @@ func makeBucket(t *testing.T, url, bucket string) {
 	defer conn.Close()
 	js, err := jetstream.New(conn)
 	backendtest.OK(t, err)
-	if _, err := js.CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = js.CreateKeyValue(t.Context(), natslock.Bucket(bucket, 1))
+	backendtest.OK(t, err)
 }
 
 // makeTable does what holdfast schema and a client of the database do.
@@ -133,9 +132,8 @@ func makeTable(t *testing.T, url string) {
 	b, err := Open(t.Context(), url, Options{})
 	backendtest.OK(t, err)
 	defer b.Close()
-	if _, err := b.db.ExecContext(t.Context(), b.Schema); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.db.ExecContext(t.Context(), b.Schema)
+	backendtest.OK(t, err)
 }
 
 func TestAURLThatMakesNoSenseIsAnErrorThatSaysWhy(t *testing.T) {
