@@ -114,13 +114,3 @@ func TestAJobWhoseLockIsHeldIsSnoozedAndRunsUnderItWithoutCostingAnAttempt(t *te
 		return
 	}
 }
-
-func TestAJobWithoutAKeyIsCancelled(t *testing.T) {
-	t.Parallel()
-	client, events := start(t, rivermw.Middleware(locktest.Memory(t), rivermw.WithKind("ship", "order:{order_id}")),
-		func(context.Context) error { t.Error("it ran"); return nil })
-	insert(t, client, ship{})
-	if e := <-events; e.Kind != river.EventKindJobCancelled || e.Job.State != rivertype.JobStateCancelled {
-		t.Errorf("%s %s", e.Kind, e.Job.State)
-	}
-}
