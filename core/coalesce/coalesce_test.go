@@ -266,7 +266,12 @@ func TestACallIsNotCoveredByItsOwnEarlierAttempt(t *testing.T) {
 		if err := group.Do(t.Context(), short, h.work(t, 0)); !errors.Is(err, core.ErrHeld) || len(h.begun) != 0 {
 			t.Errorf("the call itself: %v, %d runs", err, len(h.begun))
 		}
-		time.AfterFunc(time.Minute, free)
+		time.AfterFunc(40*time.Second, free)
+		other, began := take(t, store, "index", ""), time.Now()
+		if err := group.Do(t.Context(), short, h.work(t, 0)); !errors.Is(err, core.ErrHeld) || time.Since(began) != time.Minute {
+			t.Errorf("it waits for its place, and for the name: %v after %s", err, time.Since(began))
+		}
+		other()
 		if err := group.Do(t.Context(), reindex("1"), h.work(t, 0)); err != nil || len(h.begun) != 1 {
 			t.Errorf("once its earlier attempt has left: %v, %d runs", err, len(h.begun))
 		}
@@ -335,6 +340,7 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 		"dedup before":  second(New(newLocker(t, memlock.New(), dedup))),
 		"no work":       group.Do(t.Context(), Call{Name: "index"}, nil),
 		"no name":       group.Do(t.Context(), Call{Work: "reindex"}, ran),
+		"no UTF-8":      group.Do(t.Context(), Call{Name: strings.Repeat("\x80", 200)}, ran),
 		"a long self":   group.Do(t.Context(), reindex(strings.Repeat("x", 257)), ran),
 		"negative wait": group.Do(t.Context(), Call{Name: "index", Wait: -1}, ran),
 		"endless wait":  group.Do(t.Context(), Call{Name: "index", Wait: core.WaitForever - 1}, ran),

@@ -34,10 +34,7 @@ func (o Operator) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, 
 		return inspect.LeaseInfo{}, err
 	}
 	info, err := i.Inspect(ctx, name)
-	if err == nil {
-		info = withOwn(info, o.locks.OwnOf(name))
-	}
-	return info, failed(ctx, "inspect", name, err)
+	return withOwn(info, o.locks.OwnOf(name)), failed(ctx, "inspect", name, err)
 }
 
 // withOwn adds to what the backend knows what this process knows. A degraded lease is held only here.
@@ -67,10 +64,8 @@ func (o Operator) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.L
 		}
 		known := make(map[string]bool)
 		for info, err := range i.Leases(ctx, prefix) {
-			if p, ok := own[info.Name]; ok && err == nil {
-				info = withOwn(info, p)
-				known[info.Name] = true
-			}
+			info = withOwn(info, own[info.Name])
+			known[info.Name] = true
 			if !yield(info, failed(ctx, "list", prefix, err)) || err != nil {
 				return
 			}
