@@ -106,9 +106,7 @@ func (d *Driver) try(ctx context.Context, op call.Op, c driver.Claim) (g driver.
 		d.probe(c)
 		return d.local(c, driver.NotSent(because))
 	}
-	if op == call.Wait {
-		c.Heard = d.hears(c)
-	}
+	c.Heard = d.hears(c)
 	d.outage.sent(c.Token, now.Awake())
 	r := d.port.Send(d.within(ctx, op), op, c, now, bound(ctx, c), nil)
 	m := r.Meaning()

@@ -27,9 +27,21 @@ func TestDegradedLeasesExcludeEachOtherWithoutALine(t *testing.T) {
 			w.Errorf("%v after %s", err, time.Since(began))
 		}
 		next.Token = g.Degraded
-		backendtest.OK(w, w.Release(w.Context(), next))
 		w.link.Heal()
-		backendtest.OK(w, w.Release(w.Context(), w.acquire("name")))
+		c, told := w.claim("name"), 0 // who would not go local, and finds it all the same
+		c.Heard = func(*driver.Held) { told++ }
+		if _, err := w.Acquire(w.Context(), c); driver.Explain(err).Kind != driver.HeldBy {
+			w.Error(err)
+		}
+		if _, err := w.Wait(w.in(time.Second), c); driver.Explain(err).Kind != driver.HeldBy || told == 0 {
+			w.Errorf("%v, told %d times", err, told)
+		}
+		time.AfterFunc(time.Second, func() { backendtest.OK(w, w.Release(context.Background(), next)) })
+		began = time.Now()
+		if _, err := w.Wait(w.in(time.Minute), c); err != nil || time.Since(began) != time.Second {
+			w.Errorf("%v after %s", err, time.Since(began))
+		}
+		backendtest.OK(w, w.Release(w.Context(), c))
 		if n := w.Names(); n > 0 {
 			w.Errorf("%d names are left", n)
 		}
@@ -188,8 +200,10 @@ func TestOneRoundOfAWaitIsOneCall(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(w *world) {
 		w.acquire("name")
-		if _, err := w.Wait(w.in(time.Second), w.degrading("name")); driver.Explain(err).Kind != driver.HeldBy || w.link.Calls(lab.OpWait) != 1 {
-			w.Errorf("%v after %d calls", err, w.link.Calls(lab.OpWait))
+		c, told := w.degrading("name"), 0
+		c.Heard = func(*driver.Held) { told++ }
+		if _, err := w.Wait(w.in(time.Second), c); driver.Explain(err).Kind != driver.HeldBy || w.link.Calls(lab.OpWait) != 1 || told == 0 {
+			w.Errorf("%v after %d calls, told %d times", err, w.link.Calls(lab.OpWait), told)
 		}
 	})
 }
