@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/core"
+	"github.com/holdfast-go/holdfast/core/driver/inspect"
 	"github.com/holdfast-go/holdfast/core/inspector"
 	"github.com/holdfast-go/holdfast/core/internal/backendtest"
 	"github.com/holdfast-go/holdfast/core/memlock"
@@ -57,7 +59,7 @@ func TestItLooksOnceASecondHoweverManyWatchAndNotAtAllWhenNobodyDoes(t *testing.
 	})
 }
 
-func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
+func TestTheStreamShowsWhatIsSearchedForNodesThatDisagreeAndWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	var down atomic.Pointer[error]
 	virtual(t, &disturbed{before: func(context.Context) error {
@@ -65,6 +67,8 @@ func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
 			return *err
 		}
 		return nil
+	}, change: func(info *inspect.LeaseInfo) { // of the nodes one has not answered, and one knows nothing
+		info.Nodes = []inspect.NodeInfo{{Held: true, Label: info.Label, Handle: info.Handle, Remaining: info.Remaining}, {Silent: true}, {}}
 	}}, func(b *bench) {
 		b.acquire(b.locks, "order:42", core.WithLabel("Web-7"))
 		b.acquire(b.locks, "report", core.WithShared(), core.WithLabel("Web-8"))
@@ -72,6 +76,10 @@ func TestTheStreamShowsWhatIsSearchedForAndWhatWentWrong(t *testing.T) {
 			if v := b.glance(b.page, "?search="+search); v.Total != want {
 				b.Errorf("%q: %+v", search, v)
 			}
+		}
+		n := b.glance(b.page, "?search=ORDER").Names[0]
+		if want := []node{{Held: true, Label: "Web-7", Handle: n.Handle}, {Silent: true}, {}}; !slices.Equal(n.Nodes, want) {
+			b.Errorf("%+v, not %+v", n.Nodes, want)
 		}
 		w := b.watch(b.page, "")
 		gone := errors.New("gone")
