@@ -170,21 +170,6 @@ func TestEveryEndOfALeaseIsASeriesAndASpan(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsEnteredAgainIsNoSecondOne(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		ctx, parent := b.request()
-		b.ok(b.locks.Do(ctx, "order:42", func(ctx context.Context) error {
-			return b.locks.Do(ctx, "order:42", func(context.Context) error {
-				b.exports("acquire.duration 1 0s", "held 1", nothingDropped)
-				return nil
-			})
-		}))
-		b.exports("acquire.duration 1 0s", "held 0", "hold.duration 1 0s", nothingDropped)
-		b.spansSay(parent, time.Now(), "acquire 0s-0s fence", "hold 0s-0s")
-	})
-}
-
 // leaver is a lock service whose caller goes before it answers.
 type leaver struct {
 	*memlock.Store

@@ -44,13 +44,6 @@ func withoutTemplate(line string) string {
 	return line + "{no template}"
 }
 
-func TestABadOptionIsInvalid(t *testing.T) {
-	t.Parallel()
-	if _, err := telemetry.New(telemetry.WithSpans(), nil); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("a nil option: %v", err)
-	}
-}
-
 //nolint:paralleltest // it sets what all tests of a process share
 func TestTheDefaultIsTheGlobalProvidersAtTheTimeOfNew(t *testing.T) {
 	meters, tracers := otel.GetMeterProvider(), otel.GetTracerProvider()
@@ -61,6 +54,9 @@ func TestTheDefaultIsTheGlobalProvidersAtTheTimeOfNew(t *testing.T) {
 	tracer := otel.Tracer("test")
 	otel.SetMeterProvider(meters)
 	otel.SetTracerProvider(tracers)
+	if _, err := telemetry.New(telemetry.WithSpans(), nil); !errors.Is(err, core.ErrInvalid) {
+		t.Errorf("a nil option: %v", err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t, reader: reader}
 		b.ok(err)
