@@ -30,14 +30,3 @@ func TestEveryGuaranteeHasItsProof(t *testing.T) {
 		}
 	}
 }
-
-func TestThePageNamesEveryChecker(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "verification.md"))
-	backendtest.OK(t, err)
-	for _, c := range Checkers() {
-		if c.Name != "evidence" && !strings.Contains(string(page), "\n- `"+c.Name+"`: ") {
-			t.Errorf("%s is not in the list", c.Name)
-		}
-	}
-}

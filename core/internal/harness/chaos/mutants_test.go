@@ -105,19 +105,6 @@ func TestEveryMutantStillApplies(t *testing.T) {
 	}
 }
 
-func TestEveryCheckerHasAMutant(t *testing.T) {
-	t.Parallel()
-	red := map[string]bool{"evidence": true} // of the harness itself
-	for _, m := range mutants(t) {
-		red[m.Red] = true
-	}
-	for _, c := range Checkers() {
-		if !red[c.Name] {
-			t.Errorf("no mutant turns %s red", c.Name)
-		}
-	}
-}
-
 // Those that a test finds go two at a time, once the fault runs are over.
 func TestEveryMutantIsCaught(t *testing.T) { //nolint:paralleltest // one fault run at a time: two cores
 	servers.Redis(t)

@@ -38,10 +38,14 @@ func TestTheLedgerNamesWhatExists(t *testing.T) {
 	}
 	for _, c := range Checkers() {
 		if c.Name != "evidence" { // of the harness itself
-			x.checkers[c.Name], missing["checker "+c.Name] = true, true
+			x.checkers[c.Name], missing["checker "+c.Name], missing["a mutant that turns red "+c.Name] = true, true, true
+			if !strings.Contains(pages["docs/verification.md"], "\n- `"+c.Name+"`: ") {
+				t.Errorf("%s is not in the list of docs/verification.md", c.Name)
+			}
 		}
 	}
 	for _, m := range mutants(t) {
+		delete(missing, "a mutant that turns red "+m.Red)
 		x.mutants[m.Name], missing["mutant "+m.Name] = m, true
 	}
 
@@ -60,7 +64,7 @@ func TestTheLedgerNamesWhatExists(t *testing.T) {
 		}
 	}
 	for what := range missing {
-		t.Errorf("no line of the ledger is of %s", what)
+		t.Errorf("there is no line of the ledger, or no mutant: %s", what)
 	}
 	for name := range strings.SplitSeq(fipsCases(t), "|") {
 		if !x.suite[name] {
