@@ -49,10 +49,7 @@ func AdvancePgx[Tag PgxTag, Row PgxRow](ctx context.Context, g *SQL, tx PgxTx[Ta
 	if err := tx.QueryRow(ctx, g.seen, key).Scan(&seen); err != nil {
 		return err
 	}
-	if seen > fence {
-		return &StaleError{Key: key, Fence: fence, Seen: seen}
-	}
-	return nil
+	return &StaleError{Key: key, Fence: fence, Seen: seen} // in PostgreSQL nothing else leaves the row as it is
 }
 
 // rollbackBound is how long a rollback may take. Then pgx closes the connection, and the server rolls back by itself.
