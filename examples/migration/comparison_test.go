@@ -80,18 +80,9 @@ func TestComparisonHasASourceForEachCell(t *testing.T) {
 	}
 }
 
-// root is the repository.
-func root(t *testing.T) *os.Root {
-	t.Helper()
-	dir, err := os.OpenRoot("../..")
-	ok(t, err)
-	t.Cleanup(func() { _ = dir.Close() })
-	return dir
-}
-
 func page(t *testing.T, name string) string {
 	t.Helper()
-	text, err := root(t).ReadFile(name)
+	text, err := os.ReadFile(filepath.Join("..", "..", name))
 	ok(t, err)
 	return string(text)
 }
