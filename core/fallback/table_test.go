@@ -161,13 +161,16 @@ func TestANameThatTheServiceHasCalledHeldIsNotTakenForATTL(t *testing.T) {
 			_, err := other.Acquire(w.Context(), c)
 			backendtest.OK(w, err)
 			tell(w)
+			time.Sleep(8 * time.Second)
+			backendtest.OK(w, other.Renew(w.Context(), []driver.Claim{c})[0])
+			tell(w) // once more
 			w.link.All(lab.Refused)
+			time.Sleep(8 * time.Second)
 			if m := w.want("name"); !m.Nobody {
 				w.Errorf("%s: %+v", how, m)
 			}
 			w.link.Heal()
-			time.Sleep(5 * time.Second) // places in the queue are dead by then
-			backendtest.OK(w, other.Release(w.Context(), c))
+			time.Sleep(5 * time.Second) // places in the queue are dead by then, and c is over
 			backendtest.OK(w, w.Release(w.Context(), w.acquire("name"))) // so nobody else is at work
 			w.link.All(lab.Refused)
 			w.goesLocal("name", true)
