@@ -15,19 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 )
 
-func TestAProcessThatHoldsTheNameAsksNobody(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.acquire(b.locks, "name", core.WithLabel("me"))
-		asked := b.commands(lab.OpAcquire)
-		if held := b.refused(b.locks, "name"); held.Label != "me" || held.Name != "name" {
-			b.Errorf("%#v", held)
-		}
-		b.is(second(b.locks.Acquire(b.in(time.Minute), "name")), core.ErrHeld, context.DeadlineExceeded)
-		b.sent(asked, lab.OpAcquire)
-	})
-}
-
 func TestTheWaitBudgetEndsWithHeld(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -153,51 +140,17 @@ func TestARoundThatIsBrokenOffIsNoSilence(t *testing.T) {
 	})
 }
 
-func TestTryAcquireBesideAnAttemptTakesItsOutcome(t *testing.T) {
-	t.Parallel()
-	type row struct {
-		first, second []core.Option
-		prepare       func(b *bench)
-		cancel        bool  // the attempt under way; otherwise it is answered
-		want          error // nil: it gets the lease by an attempt of its own
-	}
-	dedup := []core.Option{core.WithDedup(time.Hour), core.WithDedupScope("pay")}
-	complete := func(b *bench) { b.ok(b.other().Do(b.Context(), "name", noWork, dedup...)) }
-	each(t, map[string]row{
-		"granted":                    {want: core.ErrHeld},
-		"held":                       {want: core.ErrHeld, prepare: func(b *bench) { b.acquire(b.other(), "name") }},
-		"done, for who asks":         {want: core.ErrDuplicate, first: dedup, second: dedup, prepare: complete},
-		"done, for who does not ask": {first: dedup, prepare: complete},
-		"cancelled":                  {cancel: true},
-	}, func(b *bench, r row) {
-		if r.prepare != nil {
-			r.prepare(b)
-		}
-		ctx, cancel := context.WithCancel(b.Context())
-		b.link.Next(lab.OpAcquire, lab.HeldBack)
-		first := b.begin(func() error { return second(b.locks.TryAcquire(ctx, "name", r.first...)) })
-		next := b.begin(func() error { return second(b.locks.TryAcquire(b.Context(), "name", r.second...)) })
-		if !r.cancel {
-			b.link.Deliver()
-			synctest.Wait()
-		}
-		cancel()
-		if err := <-first; r.cancel {
-			b.is(err, context.Canceled)
-		}
-		b.is(<-next, r.want)
-	})
-}
-
 func TestAGrantForACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Delay(0, 300*time.Millisecond)
-		b.took(200*time.Millisecond, 0, func() {
-			b.is(second(b.locks.Acquire(b.in(200*time.Millisecond), "name")), context.DeadlineExceeded)
+	each(t, map[string]lab.Fate{"it was executed": lab.ReplyHeldBack, "it is executed later": lab.HeldBack}, func(b *bench, fate lab.Fate) {
+		b.link.Next(lab.OpAcquire, fate) // a client that does not look at ctx
+		b.took(ttl/10, 0, func() {
+			b.is(second(b.locks.Acquire(b.in(ttl/10), "name")), context.DeadlineExceeded, core.ErrUnavailable)
 		})
-		b.link.Delay(0, 0)
-		b.took(0, time.Second, func() { b.gets(b.other().Acquire(b.Context(), "name")) })
+		if fate == lab.HeldBack {
+			b.link.Deliver()
+		}
+		b.took(0, 10*time.Millisecond, func() { b.gets(b.other().Acquire(b.Context(), "name")) })
 	})
 }
 

@@ -124,16 +124,18 @@ func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
 	virtual(t, func(b *bench) {
 		b.ok(b.locks.Do(b.Context(), "a", func(ctx context.Context) error {
 			time.Sleep(3 * time.Second)
+			asked := b.commands(lab.OpAcquire)
 			for _, err := range []error{
 				second(b.locks.TryAcquire(context.Background(), "a")),
 				second(b.locks.TryAcquire(context.Background(), "a", core.WithLimit(1))), // which is exclusive, too
 				b.locks.Do(context.Background(), "a", noWork, core.WithWait(time.Second)),
 				b.locks.Do(b.in(time.Second), "a", noWork),
 			} {
-				if held := b.heldBy(err); !held.Here || held.HeldFor < 3*time.Second || held.Label != "me" {
+				if held := b.heldBy(err); !held.Here || held.HeldFor < 3*time.Second || held.Label != "me" || held.Name != "a" {
 					b.Errorf("%+v", held)
 				}
 			}
+			b.sent(asked, lab.OpAcquire) // the process knows it by itself
 			inner := b.lease(b.locks.TryAcquire(ctx, "a"))
 			for _, err := range []error{
 				second(b.locks.TryAcquire(ctx, "a")), // a sibling has passed on the context
@@ -146,9 +148,15 @@ func TestAHeldErrorSaysThatThisProcessHasTheName(t *testing.T) {
 			}
 			return inner.Release(ctx)
 		}, core.WithLabel("me")))
-		err := &core.HeldError{Name: "a", Label: "me", Here: true, HeldFor: 3 * time.Second}
-		if want := `holdfast: "a" is held by "me", in this process for 3s; inside its work, pass on the context of the lease, or use AcquireAll`; err.Error() != want {
-			b.Errorf("%q", err)
+		for want, err := range map[string]error{
+			`holdfast: "a" is held by "me", in this process for 3s; inside its work, pass on the context of the lease, or use AcquireAll`: &core.HeldError{
+				Name: "a", Label: "me", Here: true, HeldFor: 3 * time.Second,
+			},
+			`holdfast: "a" is held by another owner`: &core.HeldError{Name: "a"},
+		} {
+			if err.Error() != want {
+				b.Errorf("%q", err)
+			}
 		}
 	})
 }

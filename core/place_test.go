@@ -9,28 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/core"
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/lab"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
-
-func TestTheLastWaiterToGiveUpLeavesTheLineOfTheBackend(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		calls := []*call{b.call(b.locks), b.call(b.locks), b.call(b.locks)}
-		next := b.call(b.other()) // behind them
-		for _, i := range []int{0, 2, 1} {
-			calls[i].cancel()
-			time.Sleep(time.Second / 10)
-		}
-		b.took(0, 0, func() {
-			b.ok(holder.Release(b.Context()))
-			b.ok(next.granted().Release(b.Context()))
-		})
-	})
-}
 
 func TestAThousandWaitersCostThreeCommandsASecond(t *testing.T) {
 	t.Parallel()
@@ -136,44 +117,31 @@ func TestATryAfterTheLastWaiterHasLeftAsksByItself(t *testing.T) {
 	})
 }
 
-// hanging is a backend whose client ignores contexts. The first Waits, as many as most says, hang until free is closed.
-type hanging struct {
-	*memlock.Store
-	most int64
-	free chan struct{}
-
-	hung, tries atomic.Int64
-}
-
-func (h *hanging) Capabilities() driver.Capabilities {
-	can := h.Store.Capabilities()
-	can.Punctual, can.Forgets = false, false
-	return can
-}
-
-func (h *hanging) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	h.tries.Add(1)
-	return h.Store.Acquire(ctx, c)
-}
-
-func (h *hanging) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if h.hung.Add(1) > h.most {
-		h.hung.Add(-1)
-		return h.Store.Wait(ctx, c)
-	}
-	<-h.free
-	return driver.Grant{}, errors.New("at last")
-}
-
-// within runs f in virtual time, with a Locker of h and one of another process.
-func (h *hanging) within(t *testing.T, f func(b *bench, other *core.Locker)) {
+// hanging is virtual for a process whose client ignores contexts. The first Waits, as many as most says, hang until f is through.
+func hanging(t *testing.T, most int64, f func(b *bench, hung, tries *atomic.Int64)) {
 	t.Helper()
 	virtual(t, func(b *bench) {
-		h.Store, h.free = b.store, make(chan struct{})
-		let := sync.OnceFunc(func() { close(h.free) })
-		b.locks = locker(b.T, h)
+		var hung, tries atomic.Int64
+		free := make(chan struct{})
+		let := sync.OnceFunc(func() { close(free) })
+		b.locks = locker(b.T, &hooked{
+			Driver: b.store,
+			can:    func(can *driver.Capabilities) { can.Punctual, can.Forgets = false, false },
+			acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				tries.Add(1)
+				return b.store.Acquire(ctx, c)
+			},
+			wait: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+				if hung.Add(1) > most {
+					hung.Add(-1)
+					return b.store.Wait(ctx, c)
+				}
+				<-free
+				return driver.Grant{}, errors.New("at last")
+			},
+		})
 		b.Cleanup(let) // also after a failure
-		f(b, b.other())
+		f(b, &hung, &tries)
 		let()
 		synctest.Wait()
 		time.Sleep(time.Minute)
@@ -185,9 +153,9 @@ func (h *hanging) within(t *testing.T, f func(b *bench, other *core.Locker)) {
 
 func TestAWaitThatHangsStarvesNobody(t *testing.T) {
 	t.Parallel()
-	h := &hanging{most: 1 << 20}
-	h.within(t, func(b *bench, other *core.Locker) {
+	hanging(t, 1<<20, func(b *bench, hung, tries *atomic.Int64) {
 		const turns, most = 300, 256
+		other := b.other()
 		for i := range turns {
 			holder := b.acquire(other, "name")
 			w := b.call(b.locks)
@@ -195,11 +163,11 @@ func TestAWaitThatHangsStarvesNobody(t *testing.T) {
 			b.ok(holder.Release(b.Context()))
 			time.Sleep(time.Second)
 			b.ok(w.granted().Release(b.Context()))
-			if n := h.hung.Load(); n > min(int64(i)+1, most) {
+			if n := hung.Load(); n > min(int64(i)+1, most) {
 				b.Fatalf("%d Waits hang after %d turns", n, i+1)
 			}
 		}
-		if n := h.tries.Load(); n > 20*turns {
+		if n := tries.Load(); n > 20*turns {
 			b.Errorf("%d attempts", n)
 		}
 	})
@@ -208,8 +176,7 @@ func TestAWaitThatHangsStarvesNobody(t *testing.T) {
 // Attempts find the name taken or others first, as long as other processes queue.
 func TestAWaitThatHangsIsFollowedByAnotherOneBesideAQueue(t *testing.T) {
 	t.Parallel()
-	h := &hanging{most: 1}
-	h.within(t, func(b *bench, _ *core.Locker) {
+	hanging(t, 1, func(b *bench, _, _ *atomic.Int64) {
 		stop := make(chan struct{}, 1)
 		var others sync.WaitGroup
 		for range 3 { // each in a process of its own

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,29 +30,6 @@ func TestReadersOfOneProcessDoNotAskOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestReadersThatKeepComingDoNotStarveAWriter(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		var stop atomic.Bool
-		var wg sync.WaitGroup
-		for i := range 6 { // there is always one of them inside
-			locks := []*core.Locker{b.other(), b.locks}[i%2]
-			wg.Go(func() {
-				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
-				for !stop.Load() {
-					b.ok(locks.Do(b.Context(), "name", func(context.Context) error { time.Sleep(time.Second); return nil }, core.WithShared()))
-				}
-			})
-		}
-		time.Sleep(5 * time.Second)
-		for _, l := range []*core.Locker{b.locks, b.other()} {
-			b.took(0, 2*time.Second, func() { b.gets(l.Acquire(b.Context(), "name")) })
-		}
-		stop.Store(true)
-		wg.Wait()
-	})
-}
-
 func TestReentryNeedsTheSameModeOrAWeakerOne(t *testing.T) {
 	t.Parallel()
 	none, plain, shared, three, four := core.WithTTL(ttl), core.WithLimit(1), core.WithShared(), core.WithLimit(3), core.WithLimit(4)
@@ -76,20 +52,6 @@ func TestReentryNeedsTheSameModeOrAWeakerOne(t *testing.T) {
 	}
 }
 
-func TestSiblingsInsideAReadersLeaseReadTogether(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.reader(b.locks, "name")
-		one := b.lease(b.locks.TryAcquire(x.Context(), "name", core.WithShared()))
-		two := b.lease(b.locks.TryAcquire(x.Context(), "name", core.WithShared()))
-		for _, y := range []*core.Lease{x, one, two} { // the last of them frees it
-			b.taken(b.other(), "name")
-			b.ok(y.Release(b.Context()))
-		}
-		b.free()
-	})
-}
-
 func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -110,43 +72,5 @@ func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 				b.Errorf("told %+v", e)
 			}
 		}
-	})
-}
-
-func TestSeveralNamesAreReadTogether(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		for range 2 {
-			b.set(b.locks.AcquireAll(b.Context(), pair, core.WithShared(), core.WithWait(0)))
-		}
-		if held := b.heldBy(second(b.other().AcquireAll(b.Context(), []string{"a", "c"}, core.WithWait(0)))); held.Name != "a" {
-			b.Errorf("%v", held)
-		}
-	})
-}
-
-func TestALimitIsKeptAcrossProcessesAndServedInOrder(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		const limit, callers = 3, 12
-		lockers := []*core.Locker{b.locks, b.other()}
-		var inside atomic.Int32
-		var wg sync.WaitGroup
-		for i := range callers {
-			wg.Go(func() {
-				b.is(lockers[i%2].Do(b.Context(), "name", func(ctx context.Context) error {
-					if n := inside.Add(1); n > limit {
-						b.Errorf("%d at once", n)
-					}
-					if _, err := core.FenceFor(ctx, "name"); !errors.Is(err, core.ErrInvalid) {
-						b.Error("a permit has a fence")
-					}
-					time.Sleep(time.Minute)
-					inside.Add(-1)
-					return nil
-				}, core.WithLimit(limit)), nil)
-			})
-		}
-		b.took(callers/limit*time.Minute, time.Second, wg.Wait) // all places are in use all the time
 	})
 }

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -131,38 +130,30 @@ func TestAWaiterOfThisProcessTakesTheNextTurnWithoutACommand(t *testing.T) {
 	})
 }
 
-// Orderly says so if it is asked for more fences than one.
-func TestABackendThatReservesNoFencesGivesNoTurns(t *testing.T) {
+// Orderly says so if more fences than one are asked for.
+func TestReadersAndABackendThatReservesNoFencesHaveNoTurns(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Block = false }})
+	each(t, map[string][]core.Option{"readers": {core.WithShared()}, "a backend": nil}, func(b *bench, opts []core.Option) {
+		locks := b.locker(&hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Block = opts != nil }})
 		x := b.acquire(b.locks, "name")
-		for _, w := range []*call{b.call(locks), b.call(locks)} {
+		for _, w := range []*call{b.call(locks, opts...), b.call(locks, opts...)} {
 			x = b.served(x, w)
 		}
 		b.ok(x.Release(b.Context()))
 	})
 }
 
-// Whoever comes while the name is being released asks for it once that is over.
-func TestWhoComesDuringAReleaseIsServed(t *testing.T) {
+// The reply to a command of the wait was lost, so it may be executed yet.
+func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		var locks *core.Locker
-		var next *call
-		locks = b.locker(&hooked{Driver: b.store, release: func(ctx context.Context, c driver.Claim) error {
-			if next == nil {
-				next = b.call(locks)
-			}
-			return b.store.Release(ctx, c)
-		}})
-		ended, cancel := context.WithCancel(b.Context())
-		cancel()
-		for _, ctx := range []context.Context{b.Context(), ended} {
-			next = nil
-			b.ok(b.acquire(locks, "name").Release(ctx))
-			b.ok(next.granted().Release(b.Context()))
-		}
+		b.link.Next(lab.OpWait, lab.ReplyReset)
+		x, waiting := b.queue(2)
+		sent := b.link.Calls(lab.OpRelease)
+		y := turnAfter(x, waiting[0])
+		b.sent(sent+1, lab.OpRelease)
+		b.ok(y.Release(b.Context()))
+		b.free()
 	})
 }
 
@@ -181,18 +172,19 @@ func TestAnEndedTurnStaysReleasedWhateverBecomesOfTheHold(t *testing.T) {
 		b.store.Lose("name") // an operator deletes it
 		b.is(z.Check(b.Context()), core.ErrLost)
 		b.reason(z, core.ReasonTaken)
-		checks := b.link.Calls(lab.OpRenew)
+		sent := b.commands()
 		for _, x := range []*core.Lease{asked, silent} {
-			for _, err := range []error{x.Err(), x.Check(b.Context())} {
+			for _, err := range []error{x.Err(), x.Check(b.Context()), core.Confirm(x.Context())} {
 				b.is(err, core.ErrReleased)
 			}
 			b.ok(x.Release(b.Context()))
+			b.ok(x.Finish(b.Context(), nil))
 			b.is(context.Cause(x.Context()), context.Canceled)
 			b.isNot(context.Cause(x.Context()), core.ErrLost)
 			b.validFor(x, atEnd, 0)
 		}
 		b.is(context.Cause(before), context.Canceled)
-		b.sent(checks, lab.OpRenew) // none of what is over
+		b.sent(sent) // none of what is over
 	})
 }
 
@@ -201,62 +193,6 @@ func turnAfter(x *core.Lease, w *call) *core.Lease {
 	w.Helper()
 	w.ok(x.Release(w.Context()))
 	return w.granted()
-}
-
-func TestAnEndedTurnSendsNothing(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x, waiting := b.queue(2)
-		b.link.Next(lab.OpRenew, lab.HeldBack)
-		checked := b.begin(func() error { return x.Check(b.Context()) })
-		b.link.Deliver()
-		b.ok(<-checked)
-		y := turnAfter(x, waiting[0])
-		sent := b.commands()
-		b.is(x.Check(b.Context()), core.ErrReleased)
-		b.is(core.Confirm(x.Context()), core.ErrReleased)
-		b.ok(x.Release(b.Context()))
-		b.ok(x.Finish(b.Context(), nil))
-		b.sent(sent)
-		b.ok(y.Release(b.Context()))
-	})
-}
-
-func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
-	t.Parallel()
-	type row struct {
-		opts    []core.Option
-		before  lab.Fate // of the first wait
-		doubt   func(b *bench)
-		release error
-	}
-	renewal := func(fate lab.Fate) func(b *bench) {
-		return func(b *bench) {
-			b.link.Next(lab.OpRenew, fate)
-			b.eventually("a renewal", func() bool { return b.link.Calls(lab.OpRenew) == 2 })
-			time.AfterFunc(time.Millisecond, func() { b.link.Deliver() })
-		}
-	}
-	after := func(d time.Duration) func(b *bench) { return func(*bench) { time.Sleep(d) } }
-	each(t, map[string]row{
-		"less than a third is left":  {opts: []core.Option{core.WithoutRenewal()}, doubt: after(ttl * 3 / 4)},
-		"a renewal failed":           {doubt: renewal(lab.Refused)},
-		"a renewal is under way":     {doubt: renewal(lab.HeldBack)},
-		"an acquire went unanswered": {before: lab.ReplyReset, doubt: after(0)},
-		"the hold was too long": {
-			opts: []core.Option{core.WithMaxHold(2 * time.Millisecond)}, doubt: after(3 * time.Millisecond), release: core.ErrLost,
-		},
-	}, func(b *bench, r row) {
-		b.link.Next(lab.OpWait, r.before)
-		x, waiting := b.queue(2, r.opts...)
-		r.doubt(b)
-		sent := b.link.Calls(lab.OpRelease)
-		b.is(x.Release(b.Context()), r.release)
-		b.ok(waiting[0].granted().Err())
-		b.sent(sent+1, lab.OpRelease)
-		b.ok(waiting[0].lease.Release(b.Context()))
-		b.free()
-	})
 }
 
 func TestWhoWantsSomethingElseAsksForItself(t *testing.T) {
@@ -298,21 +234,6 @@ func TestATurnWithAShorterMaxHoldEndsByIt(t *testing.T) {
 	})
 }
 
-func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		derived, err := b.locks.With(core.WithDedup(time.Hour))
-		b.ok(err)
-		holder := b.acquire(b.other(), "name")
-		first, second, third := b.call(derived), b.call(derived), b.call(b.locks)
-		b.ok(holder.Release(b.Context()))
-		b.ok(first.granted().Complete(b.Context()))
-		b.is(second.failed(), core.ErrDuplicate)
-		b.ok(third.granted().Release(b.Context()))
-		b.free()
-	})
-}
-
 // busy is the context of a caller who, once it stands in line, does not look for a while: so
 // what it is called up with, and what else happens, come at the same time.
 type busy struct {
@@ -326,20 +247,16 @@ func (c busy) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// busyCall is call for a caller who looks after d.
-func (b *bench) busyCall(l *core.Locker, d time.Duration) *call {
-	return b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) {
-		return l.Acquire(busy{ctx, new(sync.Once), d}, "name")
-	})
-}
-
 func TestCloseTakesBackATurnThatNobodyHasSeen(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []time.Duration{0, tired} {
 		for range 10 { // it may see either first
 			virtual(t, func(b *bench) {
 				holder := b.acquire(b.other(), "name")
-				first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired)
+				first := b.call(b.locks)
+				w := b.goes(b.Context(), func(ctx context.Context) (*core.Lease, error) {
+					return b.locks.Acquire(busy{ctx, new(sync.Once), 2 * tired}, "name")
+				})
 				b.ok(holder.Release(b.Context()))
 				x := first.granted()
 				time.Sleep(hold)
@@ -351,56 +268,4 @@ func TestCloseTakesBackATurnThatNobodyHasSeen(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestAClosedLockerGivesNoTurns(t *testing.T) {
-	t.Parallel()
-	r := &recorder{}
-	virtual(t, func(b *bench) {
-		holder := b.acquire(b.other(), "name")
-		first, w := b.call(b.locks), b.busyCall(b.locks, 2*tired)
-		b.ok(holder.Release(b.Context()))
-		x := first.granted()
-		closed := b.begin(func() error { return b.locks.Close(b.Context()) })
-		b.is(context.Cause(x.Context()), core.ErrClosed)
-		b.ok(x.Release(b.Context()))
-		b.free()
-		b.ok(<-closed)
-		b.is(w.failed(), core.ErrClosed)
-		if told := r.take(); strings.Count(told, "acquired") != 1 {
-			b.Error(told)
-		}
-	}, observing(r.observer()))
-}
-
-func TestObserversSeeEachTurnComeAndGo(t *testing.T) {
-	t.Parallel()
-	r := &recorder{}
-	virtual(t, func(b *bench) {
-		inAnyOrder := func(want ...string) { // who is told first of two leases is not determined
-			b.Helper()
-			got := strings.Split(r.take(), "; ")
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				b.Errorf("told %q, not %q", got, want)
-			}
-		}
-		holder := b.acquire(b.other(), "name")
-		var calls []*call
-		for _, template := range []string{"a", "b", "c"} {
-			calls = append(calls, b.call(b.locks, core.WithTemplate(template)))
-		}
-		time.Sleep(time.Second / 2)
-		b.ok(holder.Release(b.Context()))
-		x := calls[0].granted()
-		r.told(b, "waited a 500ms ok=true; acquired a 500ms reentry=false fence=true")
-		time.Sleep(time.Millisecond)
-		y := turnAfter(x, calls[1])
-		inAnyOrder("acquired b 501ms reentry=false fence=true", "released a 1ms marked=false", "waited b 501ms ok=true")
-		time.Sleep(tired)
-		z := turnAfter(y, calls[2]) // yielded
-		inAnyOrder("acquired c 507ms reentry=false fence=true", "released b 6ms marked=false", "waited c 507ms ok=true")
-		b.ok(z.Release(b.Context()))
-		r.told(b, "released c 0s marked=false")
-	}, observing(r.observer()))
 }
