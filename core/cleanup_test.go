@@ -19,12 +19,13 @@ import (
 // acquired it. What is repeated to clean up must not free the name before its time.
 func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Next(lab.OpAcquire, lab.RequestLost)
-		x := b.acquire(b.locks, "name", core.WithMinHold(time.Minute))
+	each(t, map[string]lab.Fate{"a duplicate was lost": lab.RequestLost, "its answer comes late": lab.ReplyHeldBack}, func(b *bench, first lab.Fate) {
+		b.link.Next(lab.OpAcquire, first)
+		x := b.acquire(b.locks, "name", core.WithMinHold(time.Minute)) // by its second command
 		b.link.All(lab.RequestLost, lab.OpRelease)
 		b.is(x.Release(b.Context()), core.ErrUnavailable)
 		b.link.All(lab.Delivered)
+		b.link.Deliver()
 		time.Sleep(5 * time.Second)
 		b.taken(b.other(), "name")
 	})
@@ -196,21 +197,6 @@ func TestADuplicateThatArrivesAfterTheReleaseIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestAnAbandonedGrantIsGivenBackAtOnce(t *testing.T) {
-	t.Parallel()
-	each(t, map[string]lab.Fate{"it was executed": lab.ReplyHeldBack, "it is executed later": lab.HeldBack}, func(b *bench, fate lab.Fate) {
-		b.link.Next(lab.OpAcquire, fate) // a client that does not look at ctx
-		ctx := b.in(ttl / 10)
-		b.took(ttl/10, time.Millisecond, func() {
-			b.is(second(b.locks.Acquire(ctx, "name")), context.DeadlineExceeded, core.ErrUnavailable)
-		})
-		if fate == lab.HeldBack {
-			b.link.Deliver()
-		}
-		b.freeWithin(10*time.Millisecond, "name")
-	})
-}
-
 func TestCleanUpNeverTouchesATokenInUse(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -260,29 +246,4 @@ func TestFailedRenewalsAreRetriedUntilTrustEnds(t *testing.T) {
 		}
 		b.reason(x, core.ReasonUnreachable)
 	})
-}
-
-func TestAReleaseSurvivesADeadContext(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		ctx, cancel := context.WithCancel(b.Context())
-		cancel()
-		b.ok(b.acquire(b.locks, "name").Release(ctx))
-		b.free()
-	})
-}
-
-// A backend that mints fences, and has granted without an answer, does not grant the same fence again.
-func TestARetryAfterAnUnknownOutcomeGetsALaterFence(t *testing.T) {
-	t.Parallel()
-	for _, fate := range []lab.Fate{lab.ReplyLost, lab.ReplyReset} {
-		virtual(t, func(b *bench) {
-			before := b.acquire(b.other(), "name")
-			b.ok(before.Release(b.Context()))
-			b.link.Next(lab.OpAcquire, fate)
-			if x := b.acquire(b.locks, "name"); x.Fence() <= before.Fence() {
-				b.Errorf("fence %d after %d", x.Fence(), before.Fence())
-			}
-		})
-	}
 }

@@ -127,12 +127,3 @@ func answers(t *testing.T, result reflect.Value, says string) {
 		}
 	}
 }
-
-func TestFinishOfNoLeaseKeepsTheErrorOfTheWork(t *testing.T) {
-	t.Parallel()
-	work := errors.New("work")
-	var x *core.Lease
-	if err := x.Finish(t.Context(), work); !errors.Is(err, work) || !errors.Is(err, core.ErrInvalid) {
-		t.Error(err)
-	}
-}

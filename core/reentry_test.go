@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,37 +36,6 @@ func TestTheSameNameInsideALeaseReenters(t *testing.T) {
 	})
 }
 
-func TestSiblingsInOneLeaseExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-			var wg sync.WaitGroup
-			var inside atomic.Int32
-			for range 10 {
-				wg.Go(func() {
-					b.ok(b.locks.Do(ctx, "name", func(context.Context) error {
-						if inside.Add(1) != 1 {
-							b.Error("two siblings at once")
-						}
-						time.Sleep(time.Second)
-						inside.Add(-1)
-						return nil
-					}))
-				})
-			}
-			synctest.Wait()
-			b.is(second(b.locks.TryAcquire(ctx, "name")), core.ErrHeld)
-			b.is(second(b.locks.Acquire(ctx, "name", core.WithWait(time.Second/2))), core.ErrHeld)
-			leaves, cancel := context.WithTimeout(ctx, time.Second/4)
-			defer cancel()
-			b.took(time.Second/4, 0, func() { b.is(second(b.locks.Acquire(leaves, "name")), context.DeadlineExceeded) })
-			wg.Wait()
-			return nil
-		}))
-		b.sent(1, lab.OpAcquire)
-	})
-}
-
 func TestTheNameIsFreedWhenTheLastOfALeaseHasEnded(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -90,7 +58,7 @@ func TestALossEndsInnerLeasesToo(t *testing.T) {
 	virtual(t, func(b *bench) {
 		outer := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithShared())
 		ended := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
-		inner := b.lease(b.locks.Acquire(ended.Context(), "name", core.WithShared()))
+		inner := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared())) // beside its sibling, as readers are
 		b.ok(ended.Release(b.Context()))
 		x := b.acquire(b.locks, "another", core.WithoutRenewal())
 		b.lease(b.locks.TryAcquire(x.Context(), "another"))
@@ -132,25 +100,6 @@ func TestWhatIsNoReentryIsARealAcquire(t *testing.T) {
 			b.Error("joined a lease that has ended")
 		}
 	})
-}
-
-func TestATryInsideALeaseDoesNotWaitForASibling(t *testing.T) {
-	t.Parallel()
-	waits := 0
-	virtual(t, func(b *bench) {
-		b.ok(b.locks.Do(b.Context(), "name", func(ctx context.Context) error {
-			return b.locks.Do(ctx, "name", func(context.Context) error {
-				for want, wait := range []time.Duration{0, time.Second} {
-					b.is(second(b.locks.Acquire(ctx, "name", core.WithWait(wait))), core.ErrHeld)
-					synctest.Wait()
-					if waits != want {
-						b.Errorf("%d wait", waits)
-					}
-				}
-				return nil
-			})
-		}))
-	}, observing(observer{Waiting: func(core.Event) { waits++ }}))
 }
 
 // Whoever finds that the lease has ended that it was to re-enter lets the next one find that out.
