@@ -24,7 +24,7 @@ func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.all(b.locks, "c", "a", "b", "a", "c")
 		b.sent(3, lab.OpAcquire)
-		if !slices.Equal(x.Names(), []string{"a", "b", "c"}) || x.Lease("a").Name() != "a" || x.Lease("z") != nil {
+		if !slices.Equal(x.Names(), []string{"a", "b", "c"}) || x.Lease("a").Name() != "a" || x.Lease("z") != nil || x.Degraded() {
 			b.Errorf("%q", x.Names())
 		}
 		if text := fmt.Sprintf("%+v", x); text != `leases(["a" "b" "c"])` {
@@ -55,16 +55,6 @@ func TestALossOfOneOfSeveralNamesIsALossOfTheLease(t *testing.T) {
 			b.lostBecause(err, "c", core.ReasonTaken)
 		}
 		b.ok(b.all(b.other(), "a", "b", "c").Release(b.Context())) // the others were given back
-	})
-}
-
-func TestASetIsStoppedOnceItsTimeIsOver(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		s := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithMaxHold(time.Second)))
-		b.took(time.Second, 0, func() { <-s.Context().Done() })
-		b.lostBecause(context.Cause(s.Context()), "a", core.ReasonMaxHold)
-		b.is(s.Release(b.Context()), core.ErrLost)
 	})
 }
 
@@ -114,35 +104,6 @@ func TestTheNameWithTheLeastTimeCounts(t *testing.T) {
 	})
 }
 
-func TestANameLostWhileOthersAreWaitedForBeginsTheRoundAnew(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		tokens := make(map[string]bool)
-		locks := b.locker(&hooked{Driver: b.store, acquire: func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if c.Name == "a" {
-				tokens[c.Token] = true
-			}
-			return b.store.Acquire(ctx, c)
-		}}, core.WithoutRenewal()) // so that a expires
-		held := b.acquire(b.other(), "b")
-		time.AfterFunc(28*time.Second, func() { _ = held.Release(context.Background()) })
-		b.took(28*time.Second, 2*time.Second, func() {
-			x := b.set(locks.AcquireAll(b.Context(), []string{"a", "b"}))
-			if left := time.Until(x.ValidUntil()); left < ttl/3 {
-				b.Errorf("%s left", left)
-			}
-			b.ok(x.Release(b.Context()))
-		})
-		if len(tokens) != 1 { // until the set is whole, each is renewed
-			b.Errorf("%d tokens", len(tokens))
-		}
-		b.acquire(b.other(), "b")
-		b.took(15*time.Second, 0, func() {
-			b.is(second(locks.AcquireAll(b.Context(), []string{"a", "b"}, core.WithWait(15*time.Second))), core.ErrHeld)
-		})
-	})
-}
-
 func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
@@ -154,7 +115,12 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 			b.is(second(b.locks.AcquireAll(ctx, []string{"a", "b"})), core.ErrHeld)
 			b.is(second(b.locks.AcquireAll(ctx, []string{"b", "m", "a"})), core.ErrHeld)
 			b.is(second(b.locks.AcquireAll(ctx, []string{"m", "n"}, core.WithoutReentry())), core.ErrHeld)
-			b.is(second(b.locks.AcquireAll(b.all(b.locks, "x", "y").Context(), []string{"a"})), core.ErrHeld)
+			set := b.all(b.locks, "x", "y") // which counts as one
+			b.is(second(b.locks.AcquireAll(set.Context(), []string{"a"})), core.ErrHeld)
+			within := b.set(b.locks.AcquireAll(set.Context(), []string{"x"}))
+			waits := b.begin(func() error { return b.locks.DoAll(set.Context(), []string{"x"}, noWork) })
+			b.ok(within.Release(b.Context()))
+			b.ok(<-waits)
 			sibling, inner := b.lease(b.locks.TryAcquire(ctx, "m")), b.lease(b.locks.TryAcquire(ctx, "n"))
 			b.is(second(b.locks.AcquireAll(inner.Context(), []string{"m"})), core.ErrHeld)
 			further := b.set(b.locks.AcquireAll(ctx, []string{"n1", "n2"})) // inside m, too
@@ -178,40 +144,17 @@ func TestInsideALeaseOnlyGreaterNamesAreWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAnyOfSeveralNamesIsReentered(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.all(b.locks, "a", "b", "c")
-		if x.Degraded() {
-			b.Error("degraded")
-		}
-		for _, name := range x.Names() {
-			y := b.lease(b.locks.TryAcquire(x.Context(), name))
-			if y.Fence() != x.Lease(name).Fence() {
-				b.Errorf("%q: fence %d", name, y.Fence())
-			}
-			b.ok(y.Release(b.Context()))
-		}
-		inner := b.set(b.locks.AcquireAll(x.Context(), []string{"c", "b"}))
-		sibling := b.begin(func() error { return b.locks.DoAll(x.Context(), []string{"b", "c"}, noWork) }) // siblings exclude each other, and queue
-		if len(sibling) > 0 {
-			b.Errorf("beside its sibling: %v", <-sibling)
-		}
-		b.ok(inner.Release(b.Context()))
-		b.ok(<-sibling)
-		b.sent(3)
-		b.ok(x.Release(b.Context()))
-	})
-}
-
 func TestAReentryThatIsNearlyOverIsNotTakenAnewForEver(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "b", core.WithoutRenewal())
 		time.Sleep(ttl * 7 / 10)
 		sent := b.commands()
-		y := b.set(b.locks.AcquireAll(x.Context(), []string{"a", "b"}))
-		b.sent(sent + 1)
+		y := b.set(b.locks.AcquireAll(x.Context(), []string{"a", "b", "c"}))
+		b.sent(sent + 2)
+		if until := y.ValidUntil(); !until.Equal(x.ValidUntil()) || !until.Before(y.Lease("a").ValidUntil()) {
+			b.Errorf("until %s, and the first of its leases until %s", until, x.ValidUntil())
+		}
 		b.ok(y.Release(b.Context()))
 	})
 }
@@ -236,35 +179,6 @@ func TestTheLossOfALeaseAroundEndsTheWaitForSeveralNames(t *testing.T) {
 		b.took(ttl-drift, 0, func() {
 			b.is(second(b.locks.AcquireAll(x.Context(), []string{"c", "d"})), context.Canceled, core.ErrHeld)
 		})
-	})
-}
-
-func TestTheEndOfTheCallerLeavesNoNameBehind(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.acquire(b.other(), "b")
-		ctx := b.in(3 * time.Second)
-		b.took(3*time.Second, 0, func() {
-			err := second(b.locks.AcquireAll(ctx, []string{"a", "b"}, core.WithMinHold(minHold)))
-			b.is(err, context.DeadlineExceeded, core.ErrHeld)
-		})
-		b.acquire(b.other(), "a")
-	})
-}
-
-func TestCompletedWorkOnSeveralNamesIsDoneForThoseInTheirOrder(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		dedup := core.WithDedup(time.Hour)
-		x := b.set(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup))
-		b.ok(x.Finish(b.Context(), nil))
-		b.is(second(b.locks.AcquireAll(b.Context(), []string{"a", "b"}, dedup)), core.ErrDuplicate)
-		for _, names := range [][]string{{"b", "a"}, {"0", "b"}, {"a", "c"}} {
-			b.gets(b.locks.AcquireAll(b.Context(), names, dedup))
-		}
-		y := b.all(b.locks, "a", "b")
-		b.is(y.Complete(b.Context()), core.ErrInvalid)
-		b.ok(b.all(b.locks, "a", "b").Release(b.Context()))
 	})
 }
 
@@ -294,15 +208,25 @@ func TestDoAllHoldsAllNamesWhileItsWorkRuns(t *testing.T) {
 	})
 }
 
-func TestCompleteOfASetMarksTheWorkOnAllItsNames(t *testing.T) {
+func TestCompleteOfASetMarksTheWorkOnAllItsNamesInTheirOrder(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		dedup := core.WithDedup(time.Hour)
+		b.is(b.locks.DoAll(b.Context(), pair, func(ctx context.Context) error {
+			b.store.Lose("b") // so it may not be done
+			<-ctx.Done()
+			return nil
+		}, dedup), core.ErrLost)
 		s := b.set(b.locks.AcquireAll(b.Context(), pair, dedup))
 		b.ok(s.Complete(b.Context()))
 		b.is(s.Err(), core.ErrReleased)
 		b.ok(s.Complete(b.Context())) // as before
 		b.is(b.locks.DoAll(b.Context(), pair, noWork, dedup), core.ErrDuplicate)
+		for _, names := range [][]string{{"a", "b"}, {"0", "b"}, {"a", "c"}} {
+			b.gets(b.locks.AcquireAll(b.Context(), names, dedup))
+		}
+		b.is(b.all(b.locks, pair...).Complete(b.Context()), core.ErrInvalid)
+		b.pairIsFree()
 		for _, name := range pair { // that is other work
 			b.ok(b.locks.Do(b.Context(), name, noWork, dedup))
 			b.is(b.locks.DoAll(b.Context(), []string{name, name}, noWork, dedup), core.ErrDuplicate) // and this is no other
@@ -329,18 +253,6 @@ func TestASetWhoseCallerLeavesIsGivenBackWithinTheTimeOfOneName(t *testing.T) {
 			},
 		})
 		b.took(40*time.Millisecond, 0, func() { b.is(second(locks.AcquireAll(ctx, pair)), context.Canceled) })
-	})
-}
-
-func TestTheReleaseOfASetUnderAContextThatHasEndedWaitsForNothing(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		s := b.set(b.locks.AcquireAll(b.Context(), pair))
-		ctx, cancel := context.WithCancel(s.Context())
-		cancel()
-		b.link.Drop(lab.OpRelease)
-		b.took(40*time.Millisecond, 0, func() { b.is(s.Release(ctx), core.ErrUnavailable, context.Canceled) })
-		b.link.Heal()
 	})
 }
 
@@ -372,17 +284,5 @@ func TestASetThatLosesANameAfterItsTimeSaysSo(t *testing.T) {
 		}})
 		b.says(second(locks.AcquireAll(b.Context(), pair, core.WithWait(0), core.WithoutRenewal())), core.ErrUnavailable, "too late to be trusted")
 		b.gets(locks.AcquireAll(b.Context(), pair, core.WithWait(time.Minute), core.WithoutRenewal())) // in a second round
-	})
-}
-
-func TestASetIsTrustedForAsLongAsTheFirstOfItsLeasesThatEnds(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		x := b.acquire(b.locks, "b", core.WithoutRenewal())
-		time.Sleep(time.Second)
-		s := b.set(b.locks.AcquireAll(x.Context(), []string{"a", "b", "c"}, core.WithoutRenewal()))
-		if until := s.ValidUntil(); !until.Equal(x.ValidUntil()) || !until.Before(s.Lease("a").ValidUntil()) {
-			b.Errorf("until %s, and %s", until, x.ValidUntil())
-		}
 	})
 }

@@ -5,13 +5,11 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/core"
-	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
 // FuzzOptions has any numbers in options: they are refused by name, or they make a lease that
@@ -30,33 +28,19 @@ func FuzzOptions(f *testing.F) {
 		if limit == 1 {
 			opts = append(opts, core.WithMinHold(time.Duration(minHold)))
 		}
-		synctest.Test(t, func(t *testing.T) { trustedForLessThan(t, time.Duration(ttl), opts) })
+		virtual(t, func(b *bench) {
+			asked := time.Now()
+			x, err := b.locks.TryAcquire(b.Context(), "name", opts...)
+			if errors.Is(err, core.ErrInvalid) {
+				return
+			}
+			b.ok(err)
+			if until := x.ValidUntil(); until.Sub(asked) >= time.Duration(ttl) {
+				b.Errorf("TTL %v: valid for %v", time.Duration(ttl), until.Sub(asked))
+			}
+			b.ok(x.Release(b.Context()))
+		})
 	})
-}
-
-// trustedForLessThan runs in a bubble, where a call takes no time.
-func trustedForLessThan(t *testing.T, ttl time.Duration, opts []core.Option) {
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := time.Now()
-	x, err := locks.TryAcquire(t.Context(), "name", opts...)
-	switch {
-	case errors.Is(err, core.ErrInvalid):
-	case err != nil:
-		t.Error(err)
-	default:
-		if until := x.ValidUntil(); until.Sub(asked) >= ttl {
-			t.Errorf("TTL %v: valid for %v", ttl, until.Sub(asked))
-		}
-		if err := x.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := locks.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
 
 // FuzzTextOptions has any texts in options: they are refused by name, or they come back as they
@@ -66,52 +50,35 @@ func FuzzTextOptions(f *testing.F) {
 	f.Add("", "", "", "x")
 	f.Add("\x00", "\xff", "\n", "\ufffd")
 	f.Fuzz(func(t *testing.T, label, scope, template, otherScope string) {
-		synctest.Test(t, func(t *testing.T) {
-			locks, err := core.New(memlock.New(), core.WithDedup(time.Hour))
+		virtual(t, func(b *bench) {
+			mine, err := b.locks.With(core.WithLabel(label), core.WithDedupScope(scope), core.WithTemplate(template))
 			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := locks.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}()
-			mine, err := locks.With(core.WithLabel(label), core.WithDedupScope(scope), core.WithTemplate(template))
-			if err != nil {
-				readablyInvalid(t, err)
+				b.readablyInvalid(err)
 				return
 			}
-			x, err := mine.TryAcquire(t.Context(), "name")
-			if err != nil {
-				t.Fatal(err)
+			x := b.acquire(mine, "name")
+			if held := b.refused(b.locks, "name"); held.Label != label {
+				b.Errorf("label %q: %v", label, held)
 			}
-			_, err = locks.TryAcquire(t.Context(), "name")
-			if held, ok := errors.AsType[*core.HeldError](err); !ok || held.Label != label {
-				t.Errorf("label %q: %v", label, err)
-			}
-			if err := x.Complete(t.Context()); err != nil {
-				t.Error(err)
-			}
-			y, err := locks.TryAcquire(t.Context(), "name", core.WithDedupScope(otherScope))
+			b.ok(x.Complete(b.Context()))
+			y, err := b.locks.TryAcquire(b.Context(), "name", core.WithDedupScope(otherScope))
 			switch done := errors.Is(err, core.ErrDuplicate); {
 			case errors.Is(err, core.ErrInvalid):
-				readablyInvalid(t, err)
+				b.readablyInvalid(err)
 			case done != (scope == otherScope):
-				t.Errorf("done in scope %q, and in %q: %v", scope, otherScope, err)
+				b.Errorf("done in scope %q, and in %q: %v", scope, otherScope, err)
 			case !done:
-				if err := y.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				b.ok(y.Release(b.Context()))
 			}
-		})
+		}, core.WithDedup(time.Hour))
 	})
 }
 
 // readablyInvalid: what is wrong with an option goes to a log, whatever was in it.
-func readablyInvalid(t *testing.T, err error) {
-	t.Helper()
+func (b *bench) readablyInvalid(err error) {
+	b.Helper()
 	text := err.Error()
 	if !errors.Is(err, core.ErrInvalid) || len(text) > 500 || strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) {
-		t.Errorf("%.600q", text)
+		b.Errorf("%.600q", text)
 	}
 }

@@ -2,8 +2,9 @@ package core_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,7 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 			},
 			"WithWait": {{core.WithWait(-1)}, {core.WithWait(time.Microsecond)}},
 			"WithRenewEvery": {
-				{core.WithRenewEvery(7 * time.Second)}, {core.WithTTL(time.Second), core.WithRenewEvery(time.Second)}, {core.WithRenewEvery(-time.Second)},
+				{core.WithRenewEvery(7 * time.Second)}, {core.WithTTL(3 * time.Second), core.WithRenewEvery(2*time.Second + time.Millisecond)}, {core.WithRenewEvery(-time.Second)},
 			},
 			"WithMaxHold": {{core.WithMaxHold(time.Nanosecond)}, {core.WithMaxHold(math.MinInt64)}},
 			"WithMinHold": {
@@ -63,8 +64,11 @@ func TestTheNearerOptionWinsAndARepeatReplaces(t *testing.T) {
 			b.ok(b.acquire(l, "name", opts...).Release(b.Context()))
 			return b.link.LastClaim().TTL
 		}
-		derived, err := b.locks.With(core.WithTTL(2 * time.Second))
+		derived, err := b.locks.With(core.WithTTL(2*time.Second), core.WithDedup(time.Hour), core.WithWait(time.Minute))
 		b.ok(err)
+		if window, scope := derived.Dedup(); window != time.Hour || scope != "" || derived.Wait() != time.Minute {
+			b.Errorf("dedup for %s, in scope %q, waits for %s", window, scope, derived.Wait())
+		}
 		for want, got := range map[time.Duration]time.Duration{
 			time.Second:     claimed(b.locks),
 			2 * time.Second: claimed(derived),
@@ -79,30 +83,56 @@ func TestTheNearerOptionWinsAndARepeatReplaces(t *testing.T) {
 	}, core.WithTTL(time.Second))
 }
 
+func TestTheDefaultLabelSaysWhoAndWhatFor(t *testing.T) {
+	t.Parallel()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := fmt.Sprintf("%s:%d", host, os.Getpid())
+	route := core.WithOperation("POST /orders/:id/pay")
+	for want, opts := range map[string][]core.Option{
+		self:                           nil,
+		self + " POST /orders/:id/pay": {route},
+		self + " a?b?":                 {core.WithOperation("a\nb\xff")},
+		"mine":                         {route, core.WithLabel("mine")},
+		"mine, first":                  {core.WithLabel("mine, first"), route},
+		"":                             {route, core.WithLabel("")},
+	} {
+		virtual(t, func(b *bench) {
+			with, err := b.locks.With(opts...)
+			b.ok(err)
+			for _, acquire := range []func() *core.Lease{
+				func() *core.Lease { return b.acquire(b.locks, "name", opts...) },
+				func() *core.Lease { return b.acquire(with, "name") },
+				func() *core.Lease { return b.acquire(with, "name", core.WithTemplate("x")) },
+			} {
+				b.ok(acquire().Release(b.Context()))
+				if got := b.link.LastClaim().Label; got != want {
+					b.Errorf("%q, not %q", got, want)
+				}
+			}
+		})
+	}
+}
+
 func TestOptionsStandInTheirPlace(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		var told atomic.Int64
 		observed := core.WithObserver(func(core.Event) { told.Add(1) })
-		l := b.locker(b.link, core.WithTTL(time.Second), core.Options(observed, core.WithTTL(2*time.Second), core.Options(observed)), core.WithLabel("mine"))
+		l := b.locker(b.link, core.WithTTL(time.Second), core.Options(observed, core.WithTTL(2*time.Second), core.Options(observed)), core.WithLabel("mine"), core.WithMaxLeases(1))
 		b.ok(b.acquire(l, "name").Release(b.Context()))
 		synctest.Wait()
 		if c := b.link.LastClaim(); c.TTL != 2*time.Second || c.Label != "mine" || told.Load() != 4 {
 			b.Errorf("TTL %s, label %q, %d events", c.TTL, c.Label, told.Load())
 		}
-		for _, inside := range []core.NewOption{nil, core.WithTTL(0)} {
+		for _, inside := range []core.NewOption{
+			nil, core.WithTTL(0), core.WithObserver(nil), core.WithWorkContext(nil), core.WithMaxLeases(0), core.WithMaxWaiters(-1),
+		} {
 			b.is(second(core.New(b.store, core.Options(inside))), core.ErrInvalid)
 		}
 	})
-}
-
-func TestARenewalHasAThirdOfTheTTLForItsAnswer(t *testing.T) {
-	t.Parallel()
-	for every, ok := range map[time.Duration]bool{2 * time.Second: true, 2*time.Second + time.Millisecond: false} {
-		if _, err := core.New(memlock.New(), core.WithTTL(3*time.Second), core.WithRenewEvery(every)); (err == nil) != ok {
-			t.Errorf("every %s: %v", every, err)
-		}
-	}
 }
 
 func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
@@ -110,7 +140,7 @@ func TestWithoutRenewalAndWithRenewEveryReplaceEachOther(t *testing.T) {
 	virtual(t, func(b *bench) {
 		x := b.acquire(b.locks, "a", core.WithRenewEvery(ttl), core.WithoutRenewal())
 		<-x.Context().Done()
-		y := b.acquire(b.locks, "b", core.WithoutRenewal(), core.WithRenewEvery(time.Second))
+		y := b.acquire(b.locks, "b", core.WithoutRenewal(), core.WithTTL(3*time.Second), core.WithRenewEvery(2*time.Second)) // the most
 		time.Sleep(3 * ttl)
 		b.ok(y.Err())
 	})
@@ -147,34 +177,6 @@ func ofNew(opts []core.Option) (all []core.NewOption) {
 		all = append(all, o)
 	}
 	return all
-}
-
-func TestDedupAndWaitAreWhatNewAndWithHaveChosen(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		derived, err := b.locks.With(core.WithDedupScope("settle"), core.WithWait(time.Minute))
-		b.ok(err)
-		for want, l := range map[string]*core.Locker{"": b.locks, "settle": derived} {
-			if window, scope := l.Dedup(); window != time.Hour || scope != want {
-				b.Errorf("%s, %q, want %q", window, scope, want)
-			}
-		}
-		if b.locks.Wait() != core.WaitForever || derived.Wait() != time.Minute {
-			b.Errorf("wait %s, %s", b.locks.Wait(), derived.Wait())
-		}
-	}, core.WithDedup(time.Hour))
-}
-
-func TestWhatCannotWorkInNewIsInvalid(t *testing.T) {
-	t.Parallel()
-	for _, opt := range []core.NewOption{core.WithObserver(nil), core.WithWorkContext(nil), core.WithMaxLeases(0), core.WithMaxWaiters(-1), nil} {
-		if _, err := core.New(memlock.New(), opt); !errors.Is(err, core.ErrInvalid) {
-			t.Error(err)
-		}
-	}
-	if _, err := core.New(memlock.New(), core.WithMaxLeases(1), core.WithMaxWaiters(1)); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestOneLeaseMoreThanTheProcessMayHaveIsRefusedUnasked(t *testing.T) {
