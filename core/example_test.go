@@ -282,10 +282,7 @@ type refundRequest struct {
 // Wrap is for what has no middleware: it wraps a function as a middleware wraps a handler.
 func ExampleWrap() {
 	ctx := context.Background()
-	locks, err := core.New(memlock.New()) // redislock.New(rdb), where there is more than one process
-	if err != nil {
-		panic(err)
-	}
+	locks := exampleLocker()
 	defer locks.Close(ctx)
 
 	order := key.MustParse("order:{id}") // the same names as in every middleware
@@ -306,10 +303,7 @@ func ExampleWrap() {
 
 func ExampleDoValue() {
 	ctx := context.Background()
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		panic(err)
-	}
+	locks := exampleLocker()
 	defer locks.Close(ctx)
 
 	next := 41
@@ -334,10 +328,7 @@ func ExampleDoValue() {
 
 func ExampleConfirm() {
 	ctx := context.Background()
-	locks, err := core.New(memlock.New())
-	if err != nil {
-		panic(err)
-	}
+	locks := exampleLocker()
 	defer locks.Close(ctx)
 
 	charge := func(ctx context.Context, cents int) error {
@@ -348,7 +339,7 @@ func ExampleConfirm() {
 		fmt.Println("charged", cents, "cents")
 		return nil
 	}
-	err = locks.Do(ctx, "order:42", func(ctx context.Context) error {
+	err := locks.Do(ctx, "order:42", func(ctx context.Context) error {
 		return charge(ctx, 995)
 	})
 	fmt.Println(err)

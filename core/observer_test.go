@@ -42,12 +42,14 @@ func (r *recorder) observer() observer {
 		Acquired: func(e core.Event) {
 			r.add("acquired %s %v reentry=%v fence=%v", e.Template, e.Took, e.Reentry, e.Fence > 0)
 		},
-		Held:        func(e core.Event) { r.add("held %s %v", e.Template, e.Took) },
-		Waited:      func(e core.Event) { r.add("waited %s %v ok=%v", e.Template, e.Took, e.Err == nil) },
-		Failed:      func(e core.Event) { r.add("failed %s %v", e.Template, e.Err != nil) },
-		Renewed:     func(e core.Event) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
-		Lost:        func(e core.Event) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
-		Released:    func(e core.Event) { r.add("released %s %v marked=%v", e.Template, e.Held, e.Marked) },
+		Held:    func(e core.Event) { r.add("held %s %v", e.Template, e.Took) },
+		Waited:  func(e core.Event) { r.add("waited %s %v ok=%v", e.Template, e.Took, e.Err == nil) },
+		Failed:  func(e core.Event) { r.add("failed %s %v", e.Template, e.Err != nil) },
+		Renewed: func(e core.Event) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
+		Lost:    func(e core.Event) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
+		Released: func(e core.Event) {
+			r.add("released %s %v marked=%v detached=%v", e.Template, e.Held, e.Marked, e.Detached)
+		},
 		Unconfirmed: func(e core.Event) { r.add("unconfirmed %s marked=%v", e.Template, e.Marked) },
 		Dropped:     func(n int) { r.add("dropped %d", n) },
 	}
@@ -68,7 +70,7 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		r.told(b, "renewed order ok=true")
 		b.ok(x.Finish(b.Context(), nil))
-		r.told(b, "released order 4s marked=false")
+		r.told(b, "released order 4s marked=false detached=false")
 		b.link.All(lab.Refused)
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 		r.told(b, "failed order true")
@@ -78,7 +80,9 @@ func TestTheObserverIsToldWhatHappens(t *testing.T) {
 		r.told(b, "acquired order 0s reentry=false fence=true; lost order expired "+(ttl-drift).String())
 		time.Sleep(drift)
 		b.ok(b.acquire(b.locks, "name", core.WithDedup(time.Hour)).Complete(b.Context()))
-		r.told(b, "acquired order 0s reentry=false fence=true; released order 0s marked=true")
+		r.told(b, "acquired order 0s reentry=false fence=true; released order 0s marked=true detached=false")
+		b.detach(b.acquire(b.locks, "handed-over"))
+		r.told(b, "acquired order 0s reentry=false fence=true; released order 0s marked=false detached=true")
 		u := b.acquire(b.locks, "deleted")
 		b.ok(b.store.Release(b.Context(), b.link.LastClaim()))
 		b.is(u.Release(b.Context()), core.ErrLost)
@@ -376,35 +380,5 @@ func TestWorkThatOnlyAsksLearnsThatItsCallerHasGone(t *testing.T) {
 			cancel()
 			return ctx.Err()
 		}), context.Canceled)
-	})
-}
-
-// curious is a context whose caller asks for its end on the way.
-type curious struct {
-	context.Context
-
-	asks func()
-}
-
-func (c *curious) Done() <-chan struct{} {
-	if asks := c.asks; asks != nil {
-		c.asks = nil
-		asks()
-	}
-	return c.Context.Done()
-}
-
-func TestAllWhoAskForTheEndOfTheWorkAtOnceAreToldOfTheSame(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
-		ctx := &curious{Context: b.Context()}
-		b.ok(b.locks.Do(ctx, "name", func(work context.Context) error {
-			var inner <-chan struct{}
-			ctx.asks = func() { inner = work.Done() }
-			if outer := work.Done(); inner == nil || outer != inner {
-				b.Error("two ends of one context")
-			}
-			return nil
-		}))
 	})
 }
