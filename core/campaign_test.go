@@ -60,24 +60,11 @@ func TestACampaignGoesOnAfterALossAndAPauseWhateverItsWorkReturned(t *testing.T)
 	}
 }
 
-func TestACampaignThatCannotWorkIsRefusedAtOnce(t *testing.T) {
+func TestACampaignWaitsWhateverTheLockersBudgetOrIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
-		work := func(context.Context) error { panic("ran") }
-		for _, err := range []error{
-			b.locks.Campaign(b.Context(), "name", nil), b.locks.Campaign(b.Context(), "a name", work),
-			b.locks.Campaign(b.Context(), "name", work, core.WithTTL(-1)), b.locks.Campaign(b.Context(), "name", work, nil),
-			(*core.Locker)(nil).Campaign(b.Context(), "name", work),
-		} {
-			b.is(err, core.ErrInvalid)
-		}
-		b.sent(0)
-	})
-}
-
-func TestACampaignWaitsWhateverTheLockersBudget(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(b *bench) {
+		b.is(b.locks.Campaign(b.Context(), "name", nil), core.ErrInvalid)
+		b.is(b.locks.Campaign(b.Context(), "name", noWork, core.WithTTL(-1)), core.ErrInvalid)
 		x := b.acquire(b.other(), "scheduler")
 		time.AfterFunc(time.Hour/2, func() { b.ok(x.Release(b.Context())) })
 		b.took(time.Hour/2, 0, func() {

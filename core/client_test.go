@@ -50,7 +50,7 @@ func TestAPanicOfAWaitIsRaisedOnTheWaitersGoroutineAndOthersGoOn(t *testing.T) {
 		holder := b.acquire(b.other(), "name")
 		waits := 0
 		locks := b.locker(panickingWait(b), observing(observer{
-			Waiting: func(core.Event) { waits++ }, Waited: func(core.Event) { waits-- },
+			core.EventWaiting: func(core.Event) { waits++ }, core.EventWaited: func(core.Event) { waits-- },
 		}))
 		b.panics("hook", func() { _, _ = locks.Acquire(b.Context(), "name") })
 		b.ok(locks.Close(b.Context()))

@@ -84,7 +84,7 @@ func TestCloseReturnsAfterTheLastEvent(t *testing.T) {
 	b := &bench{T: t}
 	for range 3000 {
 		var told atomic.Bool
-		locks, err := core.New(memlock.New(), observing(observer{Released: func(core.Event) { told.Store(true) }}))
+		locks, err := core.New(memlock.New(), observing(observer{core.EventReleased: func(core.Event) { told.Store(true) }}))
 		b.ok(err)
 		x := b.acquire(locks, "name")
 		var release sync.WaitGroup

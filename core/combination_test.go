@@ -173,13 +173,13 @@ func (s *scene) open(i int) *process {
 	over := func(core.Event) { p.told.Add(-1) }
 	var err error
 	p.locks, err = core.New(p.fallback, core.WithTTL(s.ttl), observing(observer{
-		Acquired: func(e core.Event) {
+		core.EventAcquired: func(e core.Event) {
 			if !e.Reentry {
 				p.told.Add(1)
 			}
 		},
-		Released: over, Unconfirmed: over, Lost: over,
-		Missed: func(e core.Event) { p.told.Add(int64(e.Leases)) },
+		core.EventReleased: over, core.EventUnconfirmed: over, core.EventLost: over,
+		core.EventMissed: func(e core.Event) { p.told.Add(int64(e.Leases)) },
 	}))
 	if err != nil {
 		panic(err) // of this test

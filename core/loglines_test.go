@@ -155,11 +155,10 @@ func TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue(t *testing.T) {
 			b.ok(x.Release(b.Context()))
 		}
 	}, observing(observer{
-		Acquired:    func(e core.Event) { panic(e.Name) },
-		Held:        func(e core.Event) { _ = []int{}[len(e.Name)] },
-		Released:    func(core.Event) { runtime.Goexit() },
-		WorkContext: func(_ context.Context, e core.Event) context.Context { panic(&e) },
-	}))
+		core.EventAcquired: func(e core.Event) { panic(e.Name) },
+		core.EventHeld:     func(e core.Event) { _ = []int{}[len(e.Name)] },
+		core.EventReleased: func(core.Event) { runtime.Goexit() },
+	}), core.WithWorkContext(func(_ context.Context, e core.Event) context.Context { panic(&e) }))
 	count(t, text, map[string]int{
 		"level=ERROR msg=\"holdfast: a function of an observer panicked": 3, "with=string": 1, "with=runtime.boundsError": 1, "with=runtime.Goexit": 1,
 		"level=ERROR msg=\"holdfast: a function of WithWorkContext panicked": 1, "with=*core.Event": 1,
@@ -179,7 +178,7 @@ func (h mute) WithGroup(string) slog.Handler             { return h }
 func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 	t.Parallel()
 	for how, fail := range map[string]func(){"panic": func() { panic("log") }, "Goexit": runtime.Goexit} {
-		calls, c := 0, &census{calls: make(map[string]int)}
+		calls, c := 0, &census{calls: make(map[core.EventKind]int)}
 		virtual(t, func(b *bench) {
 			for range 3 {
 				<-b.acquire(b.locks, "name", core.WithoutRenewal()).Context().Done()
@@ -191,7 +190,7 @@ func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 				b.Errorf("%s: %d lines, %d leases by count", how, calls, c.leases)
 			}
 			b.ok(b.locks.Close(b.Context()))
-		}, observing(c.observer()), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
+		}, core.WithObserver(c.observe), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
 	}
 }
 

@@ -19,7 +19,7 @@ type long struct {
 }
 
 func (l *long) observer() core.NewOption {
-	return observing(observer{LongWait: func(e core.Event) {
+	return observing(observer{core.EventLongWait: func(e core.Event) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.events = append(l.events, e)

@@ -238,11 +238,8 @@ func (b *bench) validFor(x interface{ ValidUntil() time.Time }, asked time.Time,
 
 func (b *bench) reason(x *core.Lease, want core.Reason) {
 	b.Helper()
-	for _, err := range []error{x.Err(), context.Cause(x.Context())} {
-		if lost, ok := errors.AsType[*core.LostError](err); !ok || lost.Reason != want || lost.Name != x.Name() {
-			b.Errorf("%v, not a loss because %s", err, want)
-		}
-	}
+	b.lostBecause(x.Err(), x.Name(), want)
+	b.lostBecause(context.Cause(x.Context()), x.Name(), want)
 }
 
 // eventually lets time pass until cond holds.

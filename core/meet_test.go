@@ -219,7 +219,7 @@ func TestAWaitBehindASiblingAndThenForTheNameIsOne(t *testing.T) {
 		if waits != 1 || long != 1 { // the other process has another observer
 			b.Errorf("%d waits, of which %d are long", waits, long)
 		}
-	}, observing(observer{Waiting: func(core.Event) { waits++ }, LongWait: func(core.Event) { long++ }}))
+	}, observing(observer{core.EventWaiting: func(core.Event) { waits++ }, core.EventLongWait: func(core.Event) { long++ }}))
 }
 
 // The marker of a set stands for the work on all its names. Work of which one name goes on elsewhere is not finished.

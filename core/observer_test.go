@@ -39,19 +39,19 @@ func (r *recorder) take() string {
 
 func (r *recorder) observer() observer {
 	return observer{
-		Acquired: func(e core.Event) {
+		core.EventAcquired: func(e core.Event) {
 			r.add("acquired %s %v reentry=%v fence=%v", e.Template, e.Took, e.Reentry, e.Fence > 0)
 		},
-		Held:    func(e core.Event) { r.add("held %s %v", e.Template, e.Took) },
-		Waited:  func(e core.Event) { r.add("waited %s %v ok=%v", e.Template, e.Took, e.Err == nil) },
-		Failed:  func(e core.Event) { r.add("failed %s %v", e.Template, e.Err != nil) },
-		Renewed: func(e core.Event) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
-		Lost:    func(e core.Event) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
-		Released: func(e core.Event) {
+		core.EventHeld:    func(e core.Event) { r.add("held %s %v", e.Template, e.Took) },
+		core.EventWaited:  func(e core.Event) { r.add("waited %s %v ok=%v", e.Template, e.Took, e.Err == nil) },
+		core.EventFailed:  func(e core.Event) { r.add("failed %s %v", e.Template, e.Err != nil) },
+		core.EventRenewed: func(e core.Event) { r.add("renewed %s ok=%v", e.Template, e.Err == nil) },
+		core.EventLost:    func(e core.Event) { r.add("lost %s %s %v", e.Template, e.Reason, e.Held) },
+		core.EventReleased: func(e core.Event) {
 			r.add("released %s %v marked=%v detached=%v", e.Template, e.Held, e.Marked, e.Detached)
 		},
-		Unconfirmed: func(e core.Event) { r.add("unconfirmed %s marked=%v", e.Template, e.Marked) },
-		Dropped:     func(n int) { r.add("dropped %d", n) },
+		core.EventUnconfirmed: func(e core.Event) { r.add("unconfirmed %s marked=%v", e.Template, e.Marked) },
+		core.EventDropped:     func(e core.Event) { r.add("dropped %d", e.Dropped) },
 	}
 }
 
@@ -127,54 +127,56 @@ func TestABlockedObserverDelaysNothingAndLosesOnlyEvents(t *testing.T) {
 			b.Errorf("by what it was told, %d leases are held", leases)
 		}
 	}, observing(observer{
-		Acquired: func(core.Event) { <-release; leases++ }, Released: func(core.Event) { leases-- },
-		Missed: func(e core.Event) {
+		core.EventAcquired: func(core.Event) { <-release; leases++ },
+		core.EventReleased: func(core.Event) { leases-- },
+		core.EventMissed: func(e core.Event) {
 			if leases += e.Leases; e.Leases == 0 {
 				t.Error("told of nothing that was missed")
 			}
-		}, Dropped: func(n int) { dropped += n },
+		},
+		core.EventDropped: func(e core.Event) { dropped += e.Dropped },
 	}))
 }
 
-// census counts leases as the documentation of Observer says, beside functions that fail now and
-// then, before they count.
+// census counts leases as the documentation of Event says. Now and then it fails before it counts.
 type census struct {
 	leases, dropped, failed int
-	fails                   map[string]int // the calls of a function that fail: every nth
+	fails                   map[core.EventKind]int // the events at which it does: every nth
 	fail                    func()
-	calls                   map[string]int
+	calls                   map[core.EventKind]int
 }
 
-func (c *census) called(function string) {
-	c.calls[function]++
-	if n := c.fails[function]; n > 0 && c.calls[function]%n == 0 {
-		if function != "Missed" && function != "Dropped" {
+func (c *census) observe(e core.Event) {
+	c.calls[e.Kind]++
+	if n := c.fails[e.Kind]; n > 0 && c.calls[e.Kind]%n == 0 {
+		if e.Kind != core.EventMissed && e.Kind != core.EventDropped {
 			c.failed++
 		}
 		c.fail()
 	}
-}
-
-func (c *census) observer() observer {
-	return observer{
-		Acquired: func(core.Event) { c.called("Acquired"); c.leases++ },
-		Released: func(core.Event) { c.called("Released"); c.leases-- },
-		Lost:     func(core.Event) { c.called("Lost"); c.leases-- },
-		Missed:   func(e core.Event) { c.called("Missed"); c.leases += e.Leases },
-		Dropped:  func(n int) { c.called("Dropped"); c.dropped += n },
+	switch e.Kind {
+	case core.EventAcquired:
+		c.leases++
+	case core.EventReleased, core.EventLost:
+		c.leases--
+	case core.EventMissed:
+		c.leases += e.Leases
+	case core.EventDropped:
+		c.dropped += e.Dropped
+	default:
 	}
 }
 
 func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for how, fail := range map[string]func(){"panic": func() { panic("observer") }, "Goexit": runtime.Goexit} {
-		for what, fails := range map[string]map[string]int{
-			"now and then":    {"Acquired": 3, "Released": 5, "Lost": 2, "Missed": 2, "Dropped": 3},
-			"always":          {"Acquired": 1, "Released": 1},
-			"at every second": {"Acquired": 2, "Missed": 2, "Dropped": 2},
-			"everything":      {"Acquired": 1, "Released": 1, "Lost": 1, "Missed": 1, "Dropped": 1},
+		for what, fails := range map[string]map[core.EventKind]int{
+			"now and then":    {core.EventAcquired: 3, core.EventReleased: 5, core.EventLost: 2, core.EventMissed: 2, core.EventDropped: 3},
+			"always":          {core.EventAcquired: 1, core.EventReleased: 1},
+			"at every second": {core.EventAcquired: 2, core.EventMissed: 2, core.EventDropped: 2},
+			"everything":      {core.EventAcquired: 1, core.EventReleased: 1, core.EventLost: 1, core.EventMissed: 1, core.EventDropped: 1},
 		} {
-			c := &census{fails: fails, fail: fail, calls: make(map[string]int)}
+			c := &census{fails: fails, fail: fail, calls: make(map[core.EventKind]int)}
 			virtual(t, func(b *bench) {
 				for range 500 {
 					b.ok(b.acquire(b.locks, "name").Release(b.Context()))
@@ -194,7 +196,7 @@ func TestAnObserverThatFailsLosesEventsAndNothingElse(t *testing.T) {
 				if c.failed == 0 || c.dropped != c.failed {
 					b.Errorf("%s %s: %d events dropped by count, and %d were", how, what, c.dropped, c.failed)
 				}
-			}, observing(c.observer()))
+			}, core.WithObserver(c.observe))
 		}
 	}
 }
@@ -203,10 +205,10 @@ func TestAWaitWhoseBeginOrEndWasNotToldIsCounted(t *testing.T) {
 	t.Parallel()
 	waiting, fails := 0, func(core.Event) { panic("observer") }
 	for what, o := range map[string]observer{
-		"begin": {Waiting: fails, Waited: func(core.Event) { waiting-- }},
-		"end":   {Waiting: func(core.Event) { waiting++ }, Waited: fails},
+		"begin": {core.EventWaiting: fails, core.EventWaited: func(core.Event) { waiting-- }},
+		"end":   {core.EventWaiting: func(core.Event) { waiting++ }, core.EventWaited: fails},
 	} {
-		o.Missed = func(e core.Event) { waiting += e.Waiters }
+		o[core.EventMissed] = func(e core.Event) { waiting += e.Waiters }
 		virtual(t, func(b *bench) {
 			b.acquire(b.other(), "name")
 			w := b.call(b.locks)
@@ -222,35 +224,16 @@ func TestAWaitWhoseBeginOrEndWasNotToldIsCounted(t *testing.T) {
 	}
 }
 
-// observer has a function for each kind of events. Those that are nil are skipped.
-type observer struct {
-	Acquired, Held, Waiting, LongWait, Waited, Failed, Limited, Renewed, Lost, Released, Unconfirmed, Missed, Degraded func(core.Event)
-
-	Dropped     func(events int)
-	WorkContext func(context.Context, core.Event) context.Context
-}
+// observer has functions for kinds of events.
+type observer map[core.EventKind]func(core.Event)
 
 // observing has o told.
 func observing(o observer) core.NewOption {
-	if o.WorkContext != nil {
-		return core.Options(core.WithObserver(o.tell), core.WithWorkContext(o.WorkContext))
-	}
-	return core.WithObserver(o.tell)
-}
-
-func (o observer) tell(e core.Event) {
-	f := map[core.EventKind]func(core.Event){
-		core.EventAcquired: o.Acquired, core.EventHeld: o.Held, core.EventWaiting: o.Waiting, core.EventLongWait: o.LongWait,
-		core.EventWaited: o.Waited, core.EventFailed: o.Failed, core.EventLimited: o.Limited, core.EventRenewed: o.Renewed,
-		core.EventLost: o.Lost, core.EventReleased: o.Released, core.EventUnconfirmed: o.Unconfirmed, core.EventMissed: o.Missed,
-		core.EventDegraded: o.Degraded,
-	}[e.Kind]
-	if f != nil {
-		f(e)
-	}
-	if e.Kind == core.EventDropped && o.Dropped != nil {
-		o.Dropped(e.Dropped)
-	}
+	return core.WithObserver(func(e core.Event) {
+		if f := o[e.Kind]; f != nil {
+			f(e)
+		}
+	})
 }
 
 func TestTheObserverGivesTheWorkItsContext(t *testing.T) {
@@ -283,12 +266,10 @@ func TestTheObserverGivesTheWorkItsContext(t *testing.T) {
 		if len(seen) != 6 || slices.Contains(seen, nil) {
 			b.Errorf("%v", seen)
 		}
-	}, observing(observer{
-		Released: see, Lost: see,
-		WorkContext: func(ctx context.Context, e core.Event) context.Context {
+	}, observing(observer{core.EventReleased: see, core.EventLost: see}),
+		core.WithWorkContext(func(ctx context.Context, e core.Event) context.Context {
 			return context.WithValue(ctx, key{}, map[bool]string{true: "re-entry of ", false: "work on "}[e.Reentry]+e.Name)
-		},
-	}))
+		}))
 }
 
 func TestAnObserverThatFailsToMakeAContextHarmsNoWork(t *testing.T) {
@@ -299,9 +280,7 @@ func TestAnObserverThatFailsToMakeAContextHarmsNoWork(t *testing.T) {
 				b.is(b.locks.Do(b.Context(), "name", func(ctx context.Context) error { return cmp.Or(ctx.Err(), errWork) }), errWork)
 			}
 			b.free()
-		}, observing(observer{
-			WorkContext: func(context.Context, core.Event) context.Context { fails(); return nil },
-		}), core.WithLogger(nil))
+		}, core.WithWorkContext(func(context.Context, core.Event) context.Context { fails(); return nil }), core.WithLogger(nil))
 	}
 }
 

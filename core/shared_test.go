@@ -56,7 +56,7 @@ func TestObserversAreToldWhereLimitsDiffer(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		var told []core.Event
-		locks := b.other(observing(observer{Limited: func(e core.Event) { told = append(told, e) }}), core.WithTemplate("{name}"))
+		locks := b.other(observing(observer{core.EventLimited: func(e core.Event) { told = append(told, e) }}), core.WithTemplate("{name}"))
 		b.acquire(b.locks, "name", core.WithLimit(2))
 		b.acquire(locks, "name", core.WithLimit(5))
 		b.is(second(locks.Acquire(b.in(time.Minute), "name", core.WithLimit(5))), core.ErrHeld, context.DeadlineExceeded)
