@@ -34,32 +34,23 @@ func TestDrainAwaitsNoCallWhoseLeaseHasEnded(t *testing.T) {
 	})
 }
 
-// panickingWait is a client whose first Wait panics.
-func panickingWait(b *bench) driver.Driver {
-	client := &hooked{Driver: b.store}
-	client.wait = func(context.Context, driver.Claim) (driver.Grant, error) {
-		client.wait = nil
-		panic("hook")
-	}
-	return client
-}
-
 func TestAPanicOfAWaitIsRaisedOnTheWaitersGoroutineAndOthersGoOn(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(b *bench) {
 		holder := b.acquire(b.other(), "name")
-		waits := 0
-		locks := b.locker(panickingWait(b), observing(observer{
+		waits, client := 0, &hooked{Driver: b.store}
+		locks := b.locker(client, observing(observer{
 			core.EventWaiting: func(core.Event) { waits++ }, core.EventWaited: func(core.Event) { waits-- },
 		}))
+		client.wait = func(context.Context, driver.Claim) (driver.Grant, error) {
+			client.wait = nil
+			panic("hook")
+		}
 		b.panics("hook", func() { _, _ = locks.Acquire(b.Context(), "name") })
-		b.ok(locks.Close(b.Context()))
-		if waits != 0 {
+		if synctest.Wait(); waits != 0 {
 			b.Errorf("%d wait", waits)
 		}
 		ctx, cancel := context.WithCancel(b.Context())
-		client := &hooked{Driver: b.store}
-		locks = b.locker(client)
 		b.ok(locks.Do(b.Context(), "other", noWork)) // it is known to be quick now, so the panic is on this goroutine
 		client.acquire = func(context.Context, driver.Claim) (driver.Grant, error) {
 			cancel()

@@ -15,8 +15,7 @@ import (
 
 func (b *bench) all(l *core.Locker, names ...string) *core.LeaseSet {
 	b.Helper()
-	x := b.set(l.AcquireAll(b.Context(), names, core.WithWait(0)))
-	return x
+	return b.set(l.AcquireAll(b.Context(), names, core.WithWait(0)))
 }
 
 func TestSeveralNamesAreTakenSortedAndOnce(t *testing.T) {

@@ -167,13 +167,13 @@ func TestWhatAnObserverPanicsWithIsLoggedOnceAndWithoutItsValue(t *testing.T) {
 	})
 }
 
-// mute is a log whose handler fails.
-type mute struct{ fail func() }
+// handler is a log that does something else.
+type handler func(line string)
 
-func (mute) Enabled(context.Context, slog.Level) bool    { return true }
-func (h mute) Handle(context.Context, slog.Record) error { h.fail(); return nil }
-func (h mute) WithAttrs([]slog.Attr) slog.Handler        { return h }
-func (h mute) WithGroup(string) slog.Handler             { return h }
+func (handler) Enabled(context.Context, slog.Level) bool        { return true }
+func (h handler) Handle(_ context.Context, r slog.Record) error { h(r.Message); return nil }
+func (h handler) WithAttrs([]slog.Attr) slog.Handler            { return h }
+func (h handler) WithGroup(string) slog.Handler                 { return h }
 
 func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 	t.Parallel()
@@ -190,31 +190,17 @@ func TestALogThatFailsStopsNeitherObserverNorService(t *testing.T) {
 				b.Errorf("%s: %d lines, %d leases by count", how, calls, c.leases)
 			}
 			b.ok(b.locks.Close(b.Context()))
-		}, core.WithObserver(c.observe), core.WithLogger(slog.New(mute{func() { calls++; fail() }})))
+		}, core.WithObserver(c.observe), core.WithLogger(slog.New(handler(func(string) { calls++; fail() }))))
 	}
-}
-
-// stuck is a log that hangs as it says a loss, until it is free.
-type stuck struct {
-	mute
-
-	free chan struct{}
-	said []string
-}
-
-func (h *stuck) Handle(_ context.Context, r slog.Record) error {
-	if h.said = append(h.said, r.Message); strings.Contains(r.Message, "lost") {
-		<-h.free
-	}
-	return nil
 }
 
 // There is room for so many events, and those of good times need none, also after an outage.
 func TestALogThatHangsLeavesNothingOutInGoodTimes(t *testing.T) {
 	t.Parallel()
-	h := new(stuck)
+	var said []string
+	var free chan struct{}
 	virtual(t, func(b *bench) {
-		h.free = make(chan struct{})
+		free = make(chan struct{}) // of this bubble
 		b.link.Next(lab.OpAcquire, slices.Repeat([]lab.Fate{lab.Refused}, 4)...)
 		b.is(second(b.locks.TryAcquire(b.Context(), "name")), core.ErrUnavailable)
 		synctest.Wait()
@@ -228,12 +214,16 @@ func TestALogThatHangsLeavesNothingOutInGoodTimes(t *testing.T) {
 		x = b.acquire(b.locks, "name")
 		time.Sleep(1100 * period)
 		b.ok(x.Release(b.Context()))
-		close(h.free)
+		close(free)
 		synctest.Wait()
-		if len(h.said) != 3 {
-			b.Errorf("%q", h.said)
+		if len(said) != 3 {
+			b.Errorf("%q", said)
 		}
-	}, core.WithLogger(slog.New(h)), core.WithObserver(func(core.Event) {}))
+	}, core.WithObserver(func(core.Event) {}), core.WithLogger(slog.New(handler(func(line string) {
+		if said = append(said, line); strings.Contains(line, "lost") {
+			<-free
+		}
+	}))))
 }
 
 func TestTheLogSaysThatWorkGoesOnWithoutTheServiceAndWhenThatIsOver(t *testing.T) {
