@@ -19,7 +19,9 @@ import (
 // acquired it. What is repeated to clean up must not free the name before its time.
 func TestCleanUpKeepsTheNameForItsMinHold(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]lab.Fate{"a duplicate was lost": lab.RequestLost, "its answer comes late": lab.ReplyHeldBack}, func(b *bench, first lab.Fate) {
+	each(t, map[string]lab.Fate{
+		"a duplicate was lost": lab.RequestLost, "its answer comes late": lab.ReplyHeldBack,
+	}, func(b *bench, first lab.Fate) {
 		b.link.Next(lab.OpAcquire, first)
 		x := b.acquire(b.locks, "name", core.WithMinHold(time.Minute)) // by its second command
 		b.link.All(lab.RequestLost, lab.OpRelease)

@@ -310,7 +310,9 @@ func TestAHandoffTravelsAsTextAndPrintsAsItsName(t *testing.T) {
 
 func FuzzAHandoffIsReadAsWrittenOrNotAtAll(f *testing.F) {
 	const text = "AQAAAAAAAAAAAAAAAAAAAABuYW1l"
-	for _, s := range []string{text, "", "0", text[:20], text[:22], "B" + text[1:], text + "=", text + "\n", text + "Cg", core.Handoff{}.Encode()} {
+	for _, s := range []string{
+		text, "", "0", text[:20], text[:22], "B" + text[1:], text + "=", text + "\n", text + "Cg", core.Handoff{}.Encode(),
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

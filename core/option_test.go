@@ -27,7 +27,8 @@ func TestImpossibleOptionsAreRefusedByNameBeforeAnythingIsSent(t *testing.T) {
 			},
 			"WithWait": {{core.WithWait(-1)}, {core.WithWait(time.Microsecond)}},
 			"WithRenewEvery": {
-				{core.WithRenewEvery(7 * time.Second)}, {core.WithTTL(3 * time.Second), core.WithRenewEvery(2*time.Second + time.Millisecond)}, {core.WithRenewEvery(-time.Second)},
+				{core.WithRenewEvery(7 * time.Second)}, {core.WithRenewEvery(-time.Second)},
+				{core.WithTTL(3 * time.Second), core.WithRenewEvery(2*time.Second + time.Millisecond)},
 			},
 			"WithMaxHold": {{core.WithMaxHold(time.Nanosecond)}, {core.WithMaxHold(math.MinInt64)}},
 			"WithMinHold": {
@@ -121,7 +122,8 @@ func TestOptionsStandInTheirPlace(t *testing.T) {
 	virtual(t, func(b *bench) {
 		var told atomic.Int64
 		observed := core.WithObserver(func(core.Event) { told.Add(1) })
-		l := b.locker(b.link, core.WithTTL(time.Second), core.Options(observed, core.WithTTL(2*time.Second), core.Options(observed)), core.WithLabel("mine"), core.WithMaxLeases(1))
+		inside := core.Options(observed, core.WithTTL(2*time.Second), core.Options(observed))
+		l := b.locker(b.link, core.WithTTL(time.Second), inside, core.WithLabel("mine"), core.WithMaxLeases(1))
 		b.ok(b.acquire(l, "name").Release(b.Context()))
 		synctest.Wait()
 		if c := b.link.LastClaim(); c.TTL != 2*time.Second || c.Label != "mine" || told.Load() != 4 {
