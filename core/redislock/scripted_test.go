@@ -1,18 +1,15 @@
 package redislock_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/core/driver"
@@ -21,139 +18,62 @@ import (
 
 // What a scripted server does instead of answering.
 const (
-	hangUp  = ""        // it closes the connection
-	silence = "silence" // it reads on, and says nothing
+	silence = ""        // it reads on, and says nothing
+	hangUp  = "hang up" // it closes the connection, behind what stands before this
 )
 
 // scripted is a server that answers each command as the test says, and writes down what it got.
 type scripted struct {
+	*server.Server
 	addr string
 
-	mu     sync.Mutex // protects what follows
-	answer func(words []string) string
-	got    []request
-}
-
-// request is a command, its first word in lower case, and the connection on which it came.
-type request struct {
-	conn  int
-	words []string
+	mu  sync.Mutex // protects got
+	got [][]string // commands, their first word in lower case
 }
 
 func serve(t testing.TB, answer func(words []string) string) *scripted {
 	t.Helper()
-	s := &scripted{answer: answer}
-	s.addr = accept(t, s.talk)
+	at, err := server.NewServer("127.0.0.1:0")
+	ok(t, err)
+	t.Cleanup(at.Close)
+	s := &scripted{Server: at, addr: at.Addr().String()}
+	s.says(answer)
 	return s
 }
 
-// accept has talk serve whoever comes. What go-redis leaves open ends with the test.
-func accept(t testing.TB, talk func(conn net.Conn, n int)) (addr string) {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	ok(t, err)
-	open, end := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	t.Cleanup(func() { _ = l.Close(); end(); all.Wait() })
-	all.Go(func() {
-		for n := 0; ; n++ {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			stop := context.AfterFunc(open, func() { _ = conn.Close() })
-			all.Go(func() {
-				defer stop()
-				defer func() { _ = conn.Close() }()
-				talk(conn, n)
-			})
-		}
-	})
-	return l.Addr().String()
-}
-
-func (s *scripted) talk(conn net.Conn, n int) {
-	r := bufio.NewReader(conn)
-	for {
-		words, err := arguments(r)
-		if err != nil {
-			return
-		}
-		switch answer := s.reply(n, words); answer {
-		case hangUp:
-			return
-		case silence:
-		default:
-			text, cut := strings.CutSuffix(answer, silence)
-			if _, err := io.WriteString(conn, text); err != nil || cut {
-				return
-			}
-		}
-	}
-}
-
-// reply lets clients begin as at an old server.
-func (s *scripted) reply(conn int, words []string) string {
-	switch words[0] {
-	case "hello", "client":
-		return "-ERR unknown command\r\n"
-	case "command":
-		return "*0\r\n"
-	}
-	s.mu.Lock()
-	s.got = append(s.got, request{conn, words})
-	answer := s.answer
-	s.mu.Unlock()
-	return answer(words)
-}
-
-// says changes the answers.
+// says changes the answers. Clients begin as at an old server, which does not know their first commands.
 func (s *scripted) says(answer func(words []string) string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = answer
+	s.SetPreHook(func(to *server.Peer, command string, args ...string) bool {
+		switch command {
+		case "HELLO", "CLIENT":
+			return false
+		case "COMMAND":
+			to.WriteLen(0)
+			return true
+		}
+		words := append([]string{strings.ToLower(command)}, args...)
+		s.mu.Lock()
+		s.got = append(s.got, words)
+		s.mu.Unlock()
+		text, over := strings.CutSuffix(answer(words), hangUp)
+		to.WriteRaw(text)
+		if over {
+			to.Close()
+		}
+		return true
+	})
 }
 
 // requests are those whose first word is one of some.
-func (s *scripted) requests(first ...string) (found []request) {
+func (s *scripted) requests(first ...string) (found [][]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range s.got {
-		if slices.Contains(first, r.words[0]) {
-			found = append(found, r)
+	for _, words := range s.got {
+		if slices.Contains(first, words[0]) {
+			found = append(found, words)
 		}
 	}
 	return found
-}
-
-// arguments reads one command.
-func arguments(r *bufio.Reader) (args []string, err error) {
-	number := func(kind string) (int, error) {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			return 0, err
-		}
-		return strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, kind)))
-	}
-	n, err := number("*")
-	for range n {
-		length, err := number("$")
-		if err != nil {
-			return nil, err
-		}
-		arg := make([]byte, length+len("\r\n"))
-		if _, err := io.ReadFull(r, arg); err != nil {
-			return nil, err
-		}
-		args = append(args, string(arg[:length]))
-	}
-	if err == nil && len(args) == 0 {
-		return nil, io.ErrUnexpectedEOF
-	}
-	if err == nil {
-		args[0] = strings.ToLower(args[0])
-	}
-	return args, err
 }
 
 func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
