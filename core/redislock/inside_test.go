@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/fips140"
 	"crypto/sha1" //nolint:gosec // G505: Redis names scripts by their SHA-1
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -206,20 +207,43 @@ func TestANameThatIsReleasedTwiceInOneCallIsServedOnce(t *testing.T) {
 	}
 }
 
-// What answers all in one number is a fence, or that all are released. Nobody is granted anything by another number.
-func TestNobodyBelievesANumberThatIsNoAnswerToAll(t *testing.T) {
-	t.Parallel()
-	for _, m := range []*merger{acquires, releases} {
-		c := command{merger: m, script: m.script}
-		for _, reply := range []any{int64(0), int64(-1), []any{int64(1)}, "1"} {
-			if got, err := c.answered(reply, 1, 2, nil); err == nil {
-				t.Errorf("%v to two answers the second one %v", reply, got)
+// FuzzScriptReplies has scripts answer what they do not. Nobody gets a lease of that which core could not count with.
+func FuzzScriptReplies(f *testing.F) {
+	f.Add(uint8(0), uint8(0), "", int64(1763751600000000), int64(0))
+	f.Add(uint8(0), uint8(0), "", int64(-1), int64(0))
+	f.Add(uint8(1), uint8(0), "1763751600000000 4097", int64(0), int64(0))
+	f.Add(uint8(1), uint8(1), "1763751600000000 -1", int64(0), int64(0))
+	f.Add(uint8(4), uint8(2), "label", int64(900), int64(-2))
+	f.Fuzz(func(t *testing.T, form, kind uint8, text string, a, b int64) {
+		reply := []any{
+			a, text, []any{text}, []any{text, a}, []any{text, a, b, b}, nil, []any{text, a, b}, []any{a}, []any{},
+		}[form%9]
+		number, isNumber := reply.(int64)
+		c := driver.Claim{Limit: []int{0, driver.Readers, 3}[kind%3]}
+		g, err := decided(c, reply, nil)
+		held, isHeld := errors.AsType[*driver.Held](err)
+		switch {
+		case err == nil && (g.Fence > 1<<53 || c.Exclusive() && g.Fence == 0 || g.Fences < 0 || g.Fences > driver.MaxFences || g.Limit < 0):
+			t.Errorf("%q is a grant: %+v", reply, g)
+		case isHeld && (held.Remaining < 0 || held.Limit < 0):
+			t.Errorf("%q is held: %+v", reply, held)
+		}
+		for _, m := range []*merger{acquires, releases} {
+			merged := command{merger: m, script: m.script}
+			if got, err := merged.answered(reply, 1, 2, nil); err == nil && isNumber && number < 1 {
+				t.Errorf("%d to two answers the second one %v", number, got)
 			}
 		}
-	}
+		cmd := command{script: renewScript}
+		if err := renewed(&cmd, 1, reply, nil)[0]; err == nil && number != 1 && !(form%9 == 7 && a == 1) {
+			t.Errorf("%q renews", reply)
+		}
+		if err := new(Store).released(cmd, reply, nil); err == nil && number != 1 {
+			t.Errorf("%q releases", reply)
+		}
+	})
 }
 
-// Where to go, as the addresses of the client's nodes are written.
 // A look that has no answer in time is silence, and no cancellation: that would tell nobody of an outage.
 func TestALookThatOutlastsItsTimeEndsByItsDeadline(t *testing.T) {
 	t.Parallel()
@@ -237,6 +261,7 @@ func TestALookThatOutlastsItsTimeEndsByItsDeadline(t *testing.T) {
 	})
 }
 
+// Where to go, as the addresses of the client's nodes are written.
 func TestARedirectionIsReadWithAddressesOfAnyKind(t *testing.T) {
 	t.Parallel()
 	for says, want := range map[failure]string{
