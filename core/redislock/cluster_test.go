@@ -318,33 +318,38 @@ func TestAPlainClientFindsOutThatSlotsAreChecked(t *testing.T) {
 	}
 }
 
-// Plain clients, who know that slots are checked and who do not, and Cluster clients use one deployment.
+// Plain clients, who know that slots are checked and who do not, and Cluster clients use one deployment, and the same counter
+// for a name: also in the slot of the one counter with which plain clients begin. With empty braces, that is the slot of its key.
 func TestFencesGrowAcrossAllKindsOfClients(t *testing.T) {
 	t.Parallel()
 	server := slotted(t)
 	plain := dial(t, &redis.Options{Addr: server.Addr()})
 	cluster := warmCluster(t, &redis.ClusterOptions{Addrs: []string{server.Addr()}, ContextTimeoutEnabled: true})
 	slotOf := func(key string) int64 { return plain.ClusterKeySlot(t.Context(), key).Val() }
-	names := []string{"a", "b", "c", "0"}
-	for i := 1; slotOf("holdfast:"+names[3]) != slotOf("holdfast:"); i++ { // the slot of the counter that plain clients begin with
-		names[3] = fmt.Sprint(i)
-	}
-	last := make(map[string]uint64)
-	for range 3 {
+	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
+	for prefix, tagged := range map[string]string{"holdfast:": "holdfast:", "": "{}:v1:fence"} {
+		home := ""
+		for i := 0; home == ""; i++ {
+			if name := fmt.Sprint(i); slotOf(prefix+name) == slotOf(tagged) {
+				home = name
+			}
+		}
+		with := redislock.WithPrefix(prefix)
+		grant(t, redislock.New(cluster, with), claim("a", "first"))
+		counters := append(plain.Keys(t.Context(), "{"+prefix+"?*}:v1:fence").Val(), "{"+prefix+"}:v1:fence")
+		for _, counter := range counters {
+			ok(t, plain.Set(t.Context(), counter, ahead, 0).Err())
+		}
+		ok(t, plain.Del(t.Context(), prefix+"a").Err())
 		for what, s := range map[string]driver.Driver{
-			"plain": redislock.New(plain), "plain, and knows": redislock.BySlots(redislock.New(plain)), "cluster": redislock.New(cluster),
+			"plain": redislock.New(plain, with), "plain, and knows": redislock.BySlots(redislock.New(plain, with)), "cluster": redislock.New(cluster, with),
 		} {
-			for _, name := range names {
+			for _, name := range []string{home, "a"} {
 				c := claim(name, "x")
-				c.Fences = 256 // far ahead of the clock
-				for range 20 {
-					g := grant(t, s, c)
-					if g.Fence <= last[name] {
-						t.Errorf("%s: %s: fence %d after %d", what, name, g.Fence, last[name])
-					}
-					last[name] = g.Fence + uint64(g.Fences) - 1
-					release(t, s, c)
+				if g := grant(t, s, c); g.Fence <= ahead {
+					t.Errorf("%s: %s%s: fence %d after %d", what, prefix, name, g.Fence, ahead)
 				}
+				release(t, s, c)
 			}
 		}
 	}
