@@ -10,12 +10,10 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,22 +48,15 @@ func taken(commands ...string) (args []string) {
 	return args
 }
 
-func TestLocksWorkByAnyProtocolDatabaseAndSocket(t *testing.T) {
+func TestLocksWorkByAnyProtocolAndDatabase(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "holdfast-") //nolint:usetesting // the path of a socket has at most 107 bytes
-	ok(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "redis.sock")
 	for way, c := range map[string]struct {
 		args []string
 		o    redis.Options
-		host string
 	}{
 		"RESP2":            {o: redis.Options{Protocol: 2}},
 		"RESP3":            {o: redis.Options{Protocol: 3}},
 		"another database": {o: redis.Options{DB: 5}},
-		"a unix socket":    {args: []string{"--unixsocket", socket}, o: redis.Options{Network: "unix", Addr: socket}},
-		"IPv6":             {args: []string{"--bind", "127.0.0.1", "::1"}, host: "::1"},
 		// Servers before Redis 6 know neither HELLO nor users. The client asks for RESP3.
 		"a server that knows RESP2 only": {args: append(taken("HELLO", "CLIENT"), "--requirepass", "secret"), o: redis.Options{Password: "secret"}},
 		"without the commands of administrators": {args: taken(
@@ -76,16 +67,7 @@ func TestLocksWorkByAnyProtocolDatabaseAndSocket(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			server := servers.Redis(t, c.args...)
-			if c.o.Addr == "" {
-				c.o.Addr = server.Addr()
-			}
-			if c.host != "" {
-				withIPv6(t)
-				_, port, err := net.SplitHostPort(server.Addr())
-				ok(t, err)
-				c.o.Addr = net.JoinHostPort(c.host, port)
-			}
+			c.o.Addr = servers.Redis(t, c.args...).Addr()
 			locks := clusterLocker(t, dial(t, &c.o))
 			ok(t, locks.Ready(t.Context()))
 			handsOver(t, locks, clusterLocker(t, dial(t, &c.o)))
@@ -93,115 +75,60 @@ func TestLocksWorkByAnyProtocolDatabaseAndSocket(t *testing.T) {
 	}
 }
 
-// withIPv6 fails or skips the test where the machine has no IPv6.
-func withIPv6(t *testing.T) {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp6", "[::1]:0")
-	if err != nil {
-		servers.Lacks(t, "this machine has no IPv6: "+err.Error())
-	}
-	ok(t, l.Close())
-}
-
-func TestACommandThatIsRenamedIsNamedByTheError(t *testing.T) {
-	t.Parallel()
-	const forbids, script = "the server forbids or does not know a command", "a script calls a command that the server forbids or does not know"
-	for command, want := range map[string]string{
-		"EVALSHA": forbids, "EVAL": forbids, "SET": script, "GET": script, "TIME": script,
-	} {
-		t.Run(command, func(t *testing.T) {
-			t.Parallel()
-			rdb := dial(t, &redis.Options{Addr: servers.Redis(t, taken(command)...).Addr()})
-			toldThat(t, locker(t, rdb), want)
-		})
-	}
-}
-
 // A service with one endpoint moves the name of that endpoint to another server. Connections that a client has go on to the
-// old one.
+// old one, which is a replica now.
 func TestAFailoverBehindOneEndpointIsFollowed(t *testing.T) {
 	t.Parallel()
 	backendtest.Slow(t)
-	for what, retire := range map[string]func(t *testing.T, old, next *servers.Server){
-		"the old master is a replica": func(t *testing.T, old, next *servers.Server) {
-			t.Helper()
-			host, port, _ := strings.Cut(next.Addr(), ":")
-			ok(t, dial(t, &redis.Options{Addr: old.Addr()}).ReplicaOf(t.Context(), host, port).Err())
-		},
-		"the old master is gone":   func(_ *testing.T, old, _ *servers.Server) { old.Kill() },
-		"the old master is silent": func(_ *testing.T, old, _ *servers.Server) { old.Pause() },
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			old := servers.Redis(t)
-			to := follow(t, old)
-			var resolves atomic.Pointer[servers.Server]
-			resolves.Store(old)
-			o := &redis.Options{Addr: "redis.example:6379", Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, network, resolves.Load().Addr())
-			}}
-			locks, other := clusterLocker(t, dial(t, o)), clusterLocker(t, dial(t, o))
-			x := acquire(t, locks, "held", core.WithRenewEvery(ttl/10))
-			got := next(t, other, "held")
-			piped, both := redislock.BySlots(store(t, dial(t, o))), []driver.Claim{claim("a", "a"), claim("b", "b")}
-			renewsBoth := func() bool { // in a pipeline
-				ctx, cancel := context.WithTimeout(t.Context(), ttl/3)
-				defer cancel()
-				return errors.Join(piped.Renew(ctx, both)...) == nil
-			}
-			for _, c := range both {
-				grant(t, piped, c)
-			}
-			eventually(t, "it is connected", renewsBoth)
-			promoted := dial(t, &redis.Options{Addr: to.Addr()})
-			eventually(t, "the replica has heard of all", func() bool {
-				return promoted.Exists(t.Context(), "holdfast:held", "holdfast:a", "holdfast:b").Val() == 3
-			})
-			ok(t, promoted.ReplicaOf(t.Context(), "no", "one").Err())
-			retire(t, old, to)
-			resolves.Store(to)
-			renewed(t, x)
-			ok(t, x.Release(t.Context()))
-			ok(t, <-got)
-			handsOver(t, locks, other)
-			eventually(t, "pipelines follow, too", renewsBoth)
-		})
+	old := servers.Redis(t)
+	to := follow(t, old)
+	var resolves atomic.Pointer[servers.Server]
+	resolves.Store(old)
+	o := &redis.Options{Addr: "redis.example:6379", Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, resolves.Load().Addr())
+	}}
+	locks, other := clusterLocker(t, dial(t, o)), clusterLocker(t, dial(t, o))
+	x := acquire(t, locks, "held", core.WithRenewEvery(ttl/10))
+	got := next(t, other, "held")
+	piped, both := redislock.BySlots(store(t, dial(t, o))), []driver.Claim{claim("a", "a"), claim("b", "b")}
+	renewsBoth := func() bool { // in a pipeline
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/3)
+		defer cancel()
+		return errors.Join(piped.Renew(ctx, both)...) == nil
 	}
+	for _, c := range both {
+		grant(t, piped, c)
+	}
+	eventually(t, "it is connected", renewsBoth)
+	promoted := dial(t, &redis.Options{Addr: to.Addr()})
+	eventually(t, "the replica has heard of all", func() bool {
+		return promoted.Exists(t.Context(), "holdfast:held", "holdfast:a", "holdfast:b").Val() == 3
+	})
+	ok(t, promoted.ReplicaOf(t.Context(), "no", "one").Err())
+	host, port, _ := strings.Cut(to.Addr(), ":")
+	ok(t, dial(t, &redis.Options{Addr: old.Addr()}).ReplicaOf(t.Context(), host, port).Err())
+	resolves.Store(to)
+	renewed(t, x)
+	ok(t, x.Release(t.Context()))
+	ok(t, <-got)
+	handsOver(t, locks, other)
+	eventually(t, "pipelines follow, too", renewsBoth)
 }
 
-// A Cluster's nodes are asked for each other's addresses, which have to be those for TLS.
 func TestLocksWorkOverTLSWithThoseWhoProveWhoTheyAre(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	server := servers.Redis(t, a.args()...)
+	server := servers.Redis(t, "--tls-cert-file", a.certFile, "--tls-key-file", a.keyFile, "--tls-ca-cert-file", a.certFile)
 	over := func(config *tls.Config) *core.Locker {
 		return clusterLocker(t, dial(t, &redis.Options{Addr: server.TLSAddr(), TLSConfig: config}))
 	}
-	handsOver(t, over(a.client()), over(a.client()))
+	proves := &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.pair}, MinVersion: tls.VersionTLS12}
+	handsOver(t, over(proves), over(proves))
 	for who, config := range map[string]*tls.Config{"without a certificate": {RootCAs: a.pool}, "without TLS": nil} {
 		if _, err := over(config).TryAcquire(t.Context(), "name"); !errors.Is(err, core.ErrUnavailable) {
 			t.Errorf("a client %s: %v", who, err)
 		}
 	}
-	if testing.Short() {
-		return
-	}
-	c := servers.Cluster(t, a.args()...)
-	var addrs []string
-	for _, n := range c.Nodes {
-		addrs = append(addrs, n.TLSAddr())
-	}
-	rdb := warmCluster(t, &redis.ClusterOptions{Addrs: addrs[:1], TLSConfig: a.client(), ContextTimeoutEnabled: true}) // finds the others
-	locks := clusterLocker(t, rdb)
-	for i := range 60 { // at all three masters
-		ok(t, acquire(t, locks, fmt.Sprintf("name-%d", i)).Release(t.Context()))
-	}
-	ok(t, rdb.ForEachShard(t.Context(), func(_ context.Context, n *redis.Client) error {
-		if !slices.Contains(addrs, n.Options().Addr) {
-			return fmt.Errorf("the client was sent to %s", n.Options().Addr)
-		}
-		return nil
-	}))
 }
 
 // authority vouches for itself, as server and as client.
@@ -209,15 +136,6 @@ type authority struct {
 	pool              *x509.CertPool
 	pair              tls.Certificate
 	certFile, keyFile string
-}
-
-// client is what one of its clients has, and args are those of its servers.
-func (a *authority) client() *tls.Config {
-	return &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{a.pair}, MinVersion: tls.VersionTLS12}
-}
-
-func (a *authority) args() []string {
-	return []string{"--tls-cert-file", a.certFile, "--tls-key-file", a.keyFile, "--tls-ca-cert-file", a.certFile}
 }
 
 func newAuthority(t *testing.T) *authority {
