@@ -20,7 +20,7 @@ import (
 // An error of the server's counts as "nothing was executed". So whichever command a user may not
 // send, no script may do a part of its work and then fail with it: nobody is told that nothing was
 // executed when a name was taken or freed, and nobody is granted a name, or refused it, who was not.
-// And the error says which permission is missing.
+// And the error says which permission is missing. All that scripts do is done, wherever a name may stand.
 func TestWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
@@ -28,7 +28,16 @@ func TestWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
 		t.Run(lacks, func(t *testing.T) {
 			t.Parallel()
 			x := newLacker(t, server.Addr(), lacks)
-			x.tryAll()
+			for which, of := range kinds {
+				for where, begin := range scenes {
+					for what, d := range deeds {
+						x.tokens++
+						x.name = fmt.Sprint("name-", x.tokens)
+						x.tries(fmt.Sprintf("%s: %s: %s", which, where, what), d, with(begin(x, of), d.opts...))
+					}
+				}
+			}
+			x.many()
 			x.onlyLacks()
 		})
 	}
@@ -45,13 +54,101 @@ func commands(acl []any) (names []string) {
 	return names
 }
 
+// deed is what a lacker does with a claim.
+type deed struct {
+	does         func(*lacker, context.Context, driver.Claim) error
+	takes, frees bool // what no error means
+	opts         []kind
+}
+
+// deeds are what scripts do.
+var deeds = map[string]deed{
+	"acquire":             {does: (*lacker).acquires, takes: true},
+	"acquire with dedup":  {does: (*lacker).acquires, takes: true, opts: []kind{dedups}},
+	"acquire by hand-off": {does: (*lacker).acquires, takes: true, opts: []kind{handedOff}},
+	"reserve fences":      {does: (*lacker).acquires, takes: true, opts: []kind{func(c *driver.Claim) { c.Fences = 4 }}},
+	"wait":                {does: (*lacker).awaits, takes: true},
+	"renew":               {does: (*lacker).renews, takes: true},
+	"check":               {does: (*lacker).renews, takes: true, opts: []kind{unrenewed}},
+	"release":             {does: (*lacker).releases, frees: true},
+	"complete":            {does: (*lacker).releases, frees: true, opts: []kind{dedups}},
+	"keep":                {does: (*lacker).releases, frees: true, opts: []kind{kept}},
+	"keep and complete":   {does: (*lacker).releases, frees: true, opts: []kind{kept, dedups}},
+	"hand off":            {does: (*lacker).releases, frees: true, opts: []kind{kept, handedOff}},
+	"evict":               {does: (*lacker).evicts, frees: true},
+	"inspect":             {does: (*lacker).inspects},
+}
+
+func (x *lacker) acquires(ctx context.Context, c driver.Claim) error {
+	g, err := x.store.Acquire(ctx, c)
+	if err == nil && c.Exclusive() && g.Fence < 1e15 {
+		x.Errorf("fence %d: not of the server's clock", g.Fence)
+	}
+	return err
+}
+
+func (x *lacker) awaits(ctx context.Context, c driver.Claim) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+	defer cancel()
+	_, err := x.store.Wait(ctx, c)
+	return err
+}
+
+func (x *lacker) renews(ctx context.Context, c driver.Claim) error {
+	return errors.Join(x.store.Renew(ctx, []driver.Claim{c})...)
+}
+
+func (x *lacker) releases(ctx context.Context, c driver.Claim) error { return x.store.Release(ctx, c) }
+
+func (x *lacker) evicts(ctx context.Context, c driver.Claim) error {
+	return x.store.Evict(ctx, c.Name, handle(c.Token))
+}
+
+func (x *lacker) inspects(ctx context.Context, c driver.Claim) error {
+	info, err := x.store.Inspect(ctx, c.Name)
+	if there := len(x.at(c.Name).owners) > 0; err == nil && info.Held != there {
+		x.Errorf("held: %t, and it is shown %+v", there, info)
+	}
+	return err
+}
+
+type kind = func(*driver.Claim)
+
+// scenes are where a name may stand, for a claim of some kind.
+var scenes = map[string]func(x *lacker, of kind) driver.Claim{
+	"free":                  func(x *lacker, of kind) driver.Claim { return x.claim(of) },
+	"ours":                  func(x *lacker, of kind) driver.Claim { return x.has(of) },
+	"another's":             func(x *lacker, of kind) driver.Claim { x.has(alone); return x.claim(of) },
+	"one of its kind's":     func(x *lacker, of kind) driver.Claim { x.has(of); return x.claim(of) },
+	"two holders'":          func(x *lacker, of kind) driver.Claim { x.has(permit); x.has(permit); return x.claim(of) },
+	"a dead reader's, too":  func(x *lacker, of kind) driver.Claim { x.has(reader); x.dies(); return x.claim(of) },
+	"ours, beside a reader": func(x *lacker, _ kind) driver.Claim { x.has(reader); return x.has(reader) },
+	"ours, beside a permit": func(x *lacker, _ kind) driver.Claim { x.has(permit); return x.has(permit) },
+	"done": func(x *lacker, of kind) driver.Claim {
+		release(x.T, x.store, with(x.has(of), dedups))
+		return x.claim(of)
+	},
+	"left for a hand-off": func(x *lacker, of kind) driver.Claim {
+		release(x.T, x.store, with(x.has(alone), kept, handedOff))
+		return x.claim(of)
+	},
+	"free, and waited for": func(x *lacker, of kind) driver.Claim { x.queue(); return x.claim(of) },
+	"ours, and waited for": func(x *lacker, of kind) driver.Claim { c := x.has(of); x.queue(); return c },
+	"another's, ours next": func(x *lacker, of kind) driver.Claim { x.has(alone); return x.waits(x.claim(of)) },
+	"free, ours next": func(x *lacker, of kind) driver.Claim {
+		owner := x.has(alone)
+		c := x.waits(x.claim(of))
+		release(x.T, x.store, owner)
+		return c
+	},
+}
+
 // lacker is a user who may do everything but, when it matters, send one command.
 type lacker struct {
 	*testing.T
 	place
 	store  *redislock.Store
 	lacks  string
-	what   string
 	name   string // of the lock
 	tokens int
 }
@@ -60,62 +157,82 @@ func newLacker(t *testing.T, addr, lacks string) *lacker {
 	t.Helper()
 	x := &lacker{T: t, lacks: lacks, place: place{addr, "holdfast:" + lacks + ":", dial(t, &redis.Options{Addr: addr})}}
 	x.do(t, append([]any{"acl", "setuser", lacks, "on", ">secret"}, minimalACL...)...)
-	rdb := dial(t, &redis.Options{Addr: addr, Username: lacks, Password: "secret", Dialer: editing(func(b []byte) ([]byte, error) {
-		time.Sleep(time.Millisecond) // commands gather, and so are merged
-		return b, nil
-	})})
+	rdb := dial(t, &redis.Options{Addr: addr, Username: lacks, Password: "secret", Dialer: gathering})
 	x.store = store(t, rdb, redislock.WithPrefix(x.prefix), redislock.WithoutServerCheck())
 	return x
 }
 
-// tryAll tries everything that scripts do.
-func (x *lacker) tryAll() {
+// gathering has writes take a while, so that commands gather, and are merged.
+var gathering = editing(func(b []byte) ([]byte, error) { time.Sleep(time.Millisecond); return b, nil })
+
+// tries does the same with some claims at once, without the permission.
+func (x *lacker) tries(what string, d deed, claims ...driver.Claim) {
 	x.Helper()
-	for i, d := range actions() {
-		x.name = fmt.Sprint("name-", i)
-		x.try(d)
+	before, errs := make([]standing, len(claims)), make([]error, len(claims))
+	for i, c := range claims {
+		before[i] = x.at(c.Name)
 	}
-	x.many()
+	x.do(x.T, "acl", "setuser", x.lacks, "-"+x.lacks)
+	crowd(len(claims), func(i int) {
+		ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+		defer cancel()
+		errs[i] = d.does(x, ctx, claims[i])
+	})
+	x.do(x.T, "acl", "setuser", x.lacks, "+"+x.lacks)
+	for i, c := range claims {
+		after, m := x.at(c.Name), driver.Explain(errs[i])
+		if said := d.wrong(c, before[i], after, errs[i]); said != "" {
+			x.Errorf("%s: told %q (%v): %+v, and then %+v", what, said, errs[i], before[i], after)
+		}
+		answered := m.Answered() && m.Kind != driver.Unmarked || errors.Is(errs[i], context.DeadlineExceeded) || m.Nobody
+		if !answered && !strings.Contains(strings.ToLower(errs[i].Error()), x.lacks) {
+			x.Errorf("%s: the error does not name %s: %v", what, x.lacks, errs[i])
+		}
+	}
 }
 
-// try does one thing without the permission.
-func (x *lacker) try(d action) {
-	x.Helper()
-	x.what = d.what
-	c := d.begin(x)
-	before, marked := x.owners(), x.marked()
-	x.may("-")
-	ctx, cancel := context.WithTimeout(x.Context(), time.Second)
-	defer cancel()
-	err := d.do(ctx, x, c)
-	x.may("+")
-	after := x.owners()
-	x.named(err)
+// wrong is what err says and is not so, if anything.
+func (d deed) wrong(c driver.Claim, before, after standing, err error) string {
 	m := driver.Explain(err)
-	ours, was := slices.Contains(after, c.Token), slices.Contains(before, c.Token)
-	said := ""
+	ours, was := slices.Contains(after.owners, c.Token), slices.Contains(before.owners, c.Token)
+	same := slices.Equal(before.owners, after.owners)
 	switch {
 	case err == nil && d.takes && !ours:
-		said = "granted, or still ours"
+		return "granted, or still ours"
 	case err == nil && d.frees && ours:
-		said = "freed"
-	case err == nil && d.frees && c.Dedup > 0 && !x.marked(), m.Kind == driver.Unmarked && x.marked():
-		said = "completed"
+		return "freed"
+	case err == nil && d.frees && c.Dedup > 0 && !after.marked, m.Kind == driver.Unmarked && after.marked:
+		return "completed"
 	case m.Kind == driver.Unmarked && ours:
-		said = "freed without a marker"
-	case m.Held != nil && (ours || len(before) == 0 && !d.queued):
-		said = "held by somebody else"
-	case m.Kind == driver.Marked && !marked:
-		said = "done"
-	case d.takes && len(before) == 1 && before[0] != c.Token && before[0] != "kept" && !slices.Equal(before, after):
-		said = "nothing of another one's lock"
+		return "freed without a marker"
+	case m.Held != nil && (ours || len(before.owners) == 0 && !before.queued):
+		return "held by somebody else"
+	case m.Kind == driver.Marked && !before.marked:
+		return "done"
+	case d.takes && len(before.owners) == 1 && !was && before.owners[0] != keptName && !same:
+		return "nothing of another one's lock"
 	case m.Kind == driver.NotOwner && was:
-		said = "not ours"
-	case m.Kind == driver.NotDone && (!slices.Equal(before, after) || marked != x.marked()):
-		said = "nothing was executed"
+		return "not ours"
+	case m.Kind == driver.NotDone && (!same || before.marked != after.marked):
+		return "nothing was executed"
+	default:
+		return ""
 	}
-	if said != "" {
-		x.Errorf("%s: told %q (%v); the owners were %q and are %q", x.what, said, err, before, after)
+}
+
+// many have commands that are merged: each has an answer of its own.
+func (x *lacker) many() {
+	x.Helper()
+	claims := make([]driver.Claim, 64)
+	for i := range claims {
+		claims[i] = claim(fmt.Sprint("many-", i), fmt.Sprint("mine-", i))
+		if i%4 == 0 {
+			grant(x.T, x.store, claim(claims[i].Name, fmt.Sprint("other-", i)))
+		}
+	}
+	for _, what := range []string{"acquire", "release"} {
+		x.tries("many "+what, deeds[what], claims...)
+		crowd(len(claims), func(i int) { _, _ = x.store.Acquire(x.Context(), claims[i]) })
 	}
 }
 
@@ -134,93 +251,46 @@ func (x *lacker) onlyLacks() {
 	}
 }
 
-// named fails the test if err is no answer and does not name the command.
-func (x *lacker) named(err error) {
-	x.Helper()
-	m := driver.Explain(err)
-	if m.Answered() && m.Kind != driver.Unmarked || errors.Is(err, context.DeadlineExceeded) || m.Nobody {
-		return
-	}
-	if !strings.Contains(strings.ToLower(err.Error()), x.lacks) {
-		x.Errorf("%s: the error does not name %s: %v", x.what, x.lacks, err)
-	}
+// standing is how the server has a name: whose it is, whether there is a marker, and a queue.
+type standing struct {
+	owners         []string
+	marked, queued bool
 }
 
-// many are claims, and then releases, that travel together: each has an answer of its own.
-func (x *lacker) many() {
-	x.Helper()
-	const n = 64
-	name := func(i int) driver.Claim { return claim(fmt.Sprint("many-", i), fmt.Sprint("mine-", i)) }
-	for i := range n / 4 {
-		grant(x.T, x.store, claim(name(4*i).Name, fmt.Sprint("other-", i)))
-	}
-	judge := func(what string, send func(c driver.Claim) error) {
-		x.Helper()
-		errs := make([]error, n)
-		before := make([][]string, n)
-		for i := range n {
-			x.name = name(i).Name
-			before[i] = x.owners()
-		}
-		x.may("-")
-		crowd(n, func(i int) { errs[i] = send(name(i)) })
-		x.may("+")
-		for i, err := range errs {
-			x.what, x.name = fmt.Sprintf("%s %d", what, i), name(i).Name
-			x.named(err)
-			after := x.owners()
-			m, ours := driver.Explain(err), slices.Contains(after, name(i).Token)
-			if err == nil && ours != (what == "acquire") || m.Held != nil && (ours || len(before[i]) == 0) ||
-				m.Kind == driver.NotDone && !slices.Equal(before[i], after) ||
-				m.Kind == driver.NotOwner && slices.Contains(before[i], name(i).Token) {
-				x.Errorf("%s: %v; the owners were %q and are %q", x.what, err, before[i], after)
-			}
-		}
-	}
-	judge("acquire", func(c driver.Claim) error { _, err := x.store.Acquire(x.Context(), c); return err })
-	crowd(n, func(i int) { _, _ = x.store.Acquire(x.Context(), name(i)) })
-	judge("release", func(c driver.Claim) error { return x.store.Release(x.Context(), c) })
-}
+// keptName is in the place of an owner who has left the name taken.
+const keptName = "kept"
 
-// may gives the permission, or takes it.
-func (x *lacker) may(sign string) {
+func (x *lacker) at(name string) (s standing) {
 	x.Helper()
-	x.do(x.T, "acl", "setuser", x.lacks, sign+x.lacks)
-}
-
-// owners says who has the name, as the server has it.
-func (x *lacker) owners() []string {
-	x.Helper()
-	value, err := x.direct.Get(x.Context(), x.key(x.name)).Result()
+	s.marked = x.direct.Exists(x.Context(), x.side(name, "done:pay")).Val() == 1
+	s.queued = x.direct.Exists(x.Context(), x.side(name, "line")).Val() == 1
+	value, err := x.direct.Get(x.Context(), x.key(name)).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return nil
 	case strings.HasPrefix(value, "=") || strings.HasPrefix(value, "!"):
-		return []string{"kept"}
+		s.owners = []string{keptName}
 	case !strings.HasPrefix(value, "+") && !strings.HasPrefix(value, "*"):
-		return []string{value[:22]}
+		s.owners = []string{value[:22]}
+	default:
+		living := redis.ZRangeArgs{Key: x.side(name, "holders"), Start: time.Now().UnixMilli(), Stop: "+inf", ByScore: true}
+		members := x.direct.ZRangeArgs(x.Context(), living).Val()
+		for i, member := range members {
+			members[i] = member[1:23]
+		}
+		slices.Sort(members)
+		s.owners = append([]string{"several"}, members...)
 	}
-	living := redis.ZRangeArgs{Key: x.side(x.name, "holders"), Start: time.Now().UnixMilli(), Stop: "+inf", ByScore: true}
-	members := x.direct.ZRangeArgs(x.Context(), living).Val()
-	for i, member := range members {
-		members[i] = member[1:23]
-	}
-	slices.Sort(members)
-	return append([]string{"several"}, members...)
-}
-
-func (x *lacker) marked() bool {
-	return x.direct.Exists(x.Context(), x.side(x.name, "done:pay")).Val() == 1
+	return s
 }
 
 // claim makes one with a token of its own.
-func (x *lacker) claim(opts ...func(*driver.Claim)) driver.Claim {
+func (x *lacker) claim(opts ...kind) driver.Claim {
 	x.tokens++
 	return claim(x.name, fmt.Sprintf("token-%016d", x.tokens), append(opts, labelled)...)
 }
 
 // has grants a claim.
-func (x *lacker) has(opts ...func(*driver.Claim)) driver.Claim {
+func (x *lacker) has(opts ...kind) driver.Claim {
 	x.Helper()
 	c := x.claim(opts...)
 	grant(x.T, x.store, c)
