@@ -1,137 +1,96 @@
 package redislock_test
 
 import (
-	"errors"
+	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/core/driver"
+	"github.com/holdfast-go/holdfast/core/redislock"
 )
 
-// Merged commands answer as single ones do: each claim for itself. Of several claims of one name, one is granted.
+// Merged commands answer as single ones do, and do the same: each claim for itself. Of several claims of one name one is granted.
 func TestAnAnswerIsTheSameWhetherACommandWasMergedOrNot(t *testing.T) {
 	t.Parallel()
-	const n = 240
-	const ( // whose the names are
-		free = iota
-		theirs
-		foreign
-		poisoned
-		wanted
-		kinds
-	)
+	const n = 8 // of each
 	p := part(t)
-	s, other := p.store(t), p.store(t)
-	of := func(i int) driver.Claim {
-		c := claim(fmt.Sprint("name-", i), fmt.Sprint("mine-", i), labelled)
-		c.TTL += time.Duration(i%7) * time.Minute
-		if i%kinds == wanted {
-			c.Name = fmt.Sprint("wanted-", i%3)
-		}
-		return c
+	s := store(t, dial(t, &redis.Options{Addr: p.addr, Dialer: gathering}), redislock.WithPrefix(p.prefix))
+	other := p.store(t)
+	theirs := func(c driver.Claim) driver.Claim { c.Token = rand.Text()[:22]; return c }
+	stands := []struct {
+		how   string
+		begin func(c driver.Claim)
+	}{
+		{"free", func(driver.Claim) {}},
+		{"wanted by some", func(driver.Claim) {}},
+		{"ours", func(c driver.Claim) { grant(t, s, c) }},
+		{"theirs", func(c driver.Claim) { grant(t, other, theirs(c)) }},
+		{"foreign", func(c driver.Claim) { p.do(t, "set", p.key(c.Name), "x", "ex", 60) }},
+		{"of another type", func(c driver.Claim) { p.do(t, "rpush", p.key(c.Name), "x") }},
+		{"free, and waited for", func(c driver.Claim) {
+			grant(t, other, theirs(c))
+			look(t, other, theirs(c))
+			p.do(t, "del", p.key(c.Name))
+		}},
+		{"ours, and waited for", func(c driver.Claim) { grant(t, s, c); look(t, other, theirs(c)) }},
 	}
-	for i := range n {
-		switch i % kinds {
-		case theirs:
-			c := claim(of(i).Name, fmt.Sprint("other-", i), labelled)
-			grant(t, other, c)
-		case foreign:
-			p.do(t, "set", p.key(of(i).Name), "x", "ex", 60)
-		case poisoned:
-			p.do(t, "rpush", p.key(of(i).Name), "x")
+	all := map[bool]map[string][]string{false: {}, true: {}} // by whether they were merged, and what of
+	var fences sync.Map
+	for together, said := range all {
+		var claims []driver.Claim
+		for _, name := range stands {
+			for i := range n {
+				c := claim(fmt.Sprint(together, name.how, i), fmt.Sprint("mine-", i), labelled)
+				if name.how == "wanted by some" {
+					c.Name = fmt.Sprint(together, name.how, i%3)
+				} else {
+					c.TTL += time.Duration(i) * time.Minute
+				}
+				name.begin(c)
+				claims = append(claims, c)
+			}
 		}
-	}
-	granted := make(map[string]string)
-	for _, again := range []string{"", "again: "} { // the second time, what we own is ours already
-		var mu sync.Mutex // protects fences and granted
-		fences := make(map[uint64]bool)
-		crowd(n, func(i int) {
-			c := of(i)
+		acquire := func(c driver.Claim) error {
 			g, err := s.Acquire(t.Context(), c)
-			m := driver.Explain(err)
-			mu.Lock()
-			defer mu.Unlock()
-			switch i % kinds {
-			case free:
-				if err != nil || fences[g.Fence] || g.Fence < 1e15 {
-					t.Errorf("%sfree: %v, %v", again, g, err)
-				}
-				fences[g.Fence] = true
-			case theirs:
-				if m.Held == nil || m.Held.Label != "who" || m.Held.Remaining <= 0 {
-					t.Errorf("%ssomebody else's: %v", again, err)
-				}
-			case foreign:
-				if m.Held == nil || m.Held.Label != "" || m.Held.Remaining <= 0 {
-					t.Errorf("%sforeign: %v", again, err)
-				}
-			case poisoned:
-				if m.Kind != driver.NotDone {
-					t.Errorf("%spoisoned: %v", again, err)
-				}
-			case wanted:
-				if err == nil && granted[c.Name] != "" && granted[c.Name] != c.Token || err != nil && m.Held == nil {
-					t.Errorf("%s%s: %v; granted to %q, too", again, c.Name, err, granted[c.Name])
-				}
-				if err == nil {
-					granted[c.Name] = c.Token
+			if _, twice := fences.LoadOrStore(g.Fence, true); err == nil && twice {
+				t.Errorf("%s: fence %d twice", c.Name, g.Fence)
+			}
+			return err
+		}
+		releases := func(c driver.Claim) error { return s.Release(t.Context(), c) }
+		for step, call := range []func(driver.Claim) error{acquire, acquire, releases, acquire} {
+			errs := make([]error, len(claims))
+			if together {
+				crowd(len(claims), func(i int) { errs[i] = call(claims[i]) })
+			} else {
+				for i, c := range claims {
+					errs[i] = call(c)
 				}
 			}
-		})
-	}
-	if len(granted) != 3 {
-		t.Errorf("granted: %v", granted)
-	}
-	for i := free; i < n; i += kinds {
-		if c := of(i); p.direct.PTTL(t.Context(), p.key(c.Name)).Val().Round(time.Minute) != c.TTL {
-			t.Errorf("%s does not last for %s", c.Name, c.TTL)
+			for i, c := range claims {
+				m, value, left := driver.Explain(errs[i]), p.value(t, c.Name), p.direct.PTTL(t.Context(), p.key(c.Name)).Val()
+				text := fmt.Sprintf("kind %d; ours: %t, free: %t, for %s", m.Kind, strings.HasPrefix(value, c.Token), value == "", left.Round(time.Minute))
+				if m.Held != nil {
+					text += fmt.Sprintf("; held by %q, for a while: %t", m.Held.Label, m.Held.Remaining > 0)
+				}
+				what := fmt.Sprint(stands[i/n].how, ", call ", step)
+				said[what] = append(said[what], text)
+			}
 		}
 	}
-	crowd(n, func(i int) {
-		c := of(i)
-		err := s.Release(t.Context(), c)
-		switch i % kinds {
-		case free:
-			if err != nil {
-				t.Errorf("ours: %v", err)
-			}
-		case poisoned:
-			if err == nil || errors.Is(err, driver.ErrNotOwner) {
-				t.Errorf("poisoned: %v", err)
-			}
-		default:
-			if mine := granted[c.Name] == c.Token; mine != (err == nil) || !mine && !errors.Is(err, driver.ErrNotOwner) {
-				t.Errorf("%s, ours: %t: %v", c.Name, mine, err)
-			}
-		}
-	})
-	for i := range n {
-		if exists := p.direct.Exists(t.Context(), p.key(of(i).Name)).Val() == 1; exists == (i%kinds == free || i%kinds == wanted) {
-			t.Errorf("%s: exists: %t", of(i).Name, exists)
+	for _, what := range slices.Sorted(maps.Keys(all[false])) {
+		alone, merged := slices.Sorted(slices.Values(all[false][what])), slices.Sorted(slices.Values(all[true][what]))
+		if !slices.Equal(alone, merged) {
+			t.Errorf("%s: alone\n%s\nmerged\n%s", what, strings.Join(alone, "\n"), strings.Join(merged, "\n"))
 		}
 	}
-}
-
-// A merged release serves those who wait, and a merged acquire does not get in before them.
-func TestMergedCommandsRespectTheLine(t *testing.T) {
-	t.Parallel()
-	const n = 100
-	p := part(t)
-	s, waiting := p.store(t), p.store(t)
-	name := func(i int, who string) driver.Claim { return claim(fmt.Sprint("name-", i), fmt.Sprint(who, i)) }
-	crowd(n, func(i int) { _, err := s.Acquire(t.Context(), name(i, "mine-")); check(t, err) })
-	heard := make(chan error, n)
-	for i := range n {
-		go func() { _, err := waiting.Wait(t.Context(), name(i, "next-")); heard <- err }()
-	}
-	eventually(t, "all have lined up", func() bool { return len(p.direct.Keys(t.Context(), "{"+p.prefix+"*:line").Val()) == n })
-	crowd(n, func(i int) { check(t, s.Release(t.Context(), name(i, "mine-"))) })
-	for range n {
-		check(t, <-heard)
-	}
-	crowd(n, func(i int) { _, err := s.Acquire(t.Context(), name(i, "mine-")); _ = another(t, err) })
 }
 
 // check is ok on any goroutine.
