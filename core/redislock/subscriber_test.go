@@ -33,35 +33,16 @@ func (p place) deaf(t *testing.T, by dialer) *redis.Client {
 	return dial(t, &redis.Options{Addr: p.addr, Username: "deaf", Password: "secret", Dialer: by})
 }
 
-// A subscription is a hint. Who cannot have one stands in line all the same, and does not dial all the time. Once it is
-// allowed to, a process that waits is told again.
+// A subscription is a hint. Who cannot have one, be it by a permission, stands in line all the same.
 func TestWhoCannotSubscribeIsServedInItsTurn(t *testing.T) {
 	t.Parallel()
-	var tries atomic.Int64
-	for what, deaf := range map[string]func(t *testing.T, p place) *redis.Client{
-		"no permission for channels": func(t *testing.T, p place) *redis.Client { t.Helper(); return p.deaf(t, nil) },
-		"a proxy that does not know the command": func(t *testing.T, p place) *redis.Client {
-			t.Helper()
-			return dial(t, &redis.Options{Addr: p.addr, Dialer: replace("$9\r\nsubscribe\r\n", "$9\r\nsubskribe\r\n", &tries)})
-		},
-		"a proxy that hangs up": func(t *testing.T, p place) *redis.Client {
-			t.Helper()
-			return dial(t, &redis.Options{Addr: p.addr, Dialer: replace("subscribe", hangUp, &tries)})
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			p, _ := own(t)
-			rdb := deaf(t, p)
-			busy := p.locker(t)
-			keepBusy(t, busy, acquire(t, busy, "name"))
-			locks := locker(t, rdb)
-			for range 3 {
-				served(t, locks)
-			}
-			served(t, locks, core.WithShared())
-		})
+	p, _ := own(t)
+	busy, locks := p.locker(t), locker(t, p.deaf(t, nil))
+	keepBusy(t, busy, acquire(t, busy, "name"))
+	for range 3 {
+		served(t, locks)
 	}
+	served(t, locks, core.WithShared())
 }
 
 // Redis writes first to the client whose first answer came last. So whoever is granted the name hears of it before the releaser has its
@@ -73,7 +54,7 @@ func TestAReleaseGoesBehindAPingIfItsProcessHasWaited(t *testing.T) {
 	var dials atomic.Int64
 	locks := locker(t, dial(t, &redis.Options{Addr: p.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		dials.Add(1)
-		return replace("ping\r\n*", "ping\r\n*", &pings)(ctx, network, addr)
+		return count("ping\r\n*", &pings)(ctx, network, addr)
 	}}))
 	ok(t, acquire(t, locks, "name").Release(t.Context()))
 	if n := pings.Load(); n != 0 {
@@ -100,7 +81,7 @@ func TestASubscriptionThatFailsOrBreaksIsReplacedByOne(t *testing.T) {
 	t.Parallel()
 	p, _ := own(t)
 	var tries atomic.Int64
-	rdb := p.deaf(t, replace("subscribe", "subscribe", &tries))
+	rdb := p.deaf(t, count("subscribe", &tries))
 	x := acquire(t, p.locker(t), "name")
 	began := time.Now()
 	got := next(t, locker(t, rdb), "name")
@@ -124,46 +105,28 @@ func TestASubscriptionThatFailsOrBreaksIsReplacedByOne(t *testing.T) {
 	ok(t, <-got)
 }
 
-// The dial goes on in the background, and ends by itself.
+// The dial goes on in the background, and ends by itself. The suite closes beside one who waits.
 func TestCloseHeedsItsContextWhileASubscriptionIsDialled(t *testing.T) {
 	t.Parallel()
-	for what, stays := range map[string]bool{"somebody waits": true, "the last waiter has left": false} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			ok(t, acquire(t, w.locks, "before").Release(t.Context()))
-			x := acquire(t, w.other, "name")
-			w.proxy.BlackHoleNew(true)
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			waited := make(chan error, 1)
-			go func() {
-				_, err := w.locks.Acquire(ctx, "name")
-				waited <- err
-			}()
-			w.lineUp(t, 1)
-			if !stays {
-				leave()
-				is(t, <-waited, core.ErrHeld)
-			}
-			const bound = ttl / 4
-			const slack = time.Second // for a busy machine; the dial takes far longer
-			ctx, stop := context.WithTimeout(t.Context(), bound)
-			defer stop()
-			began := time.Now()
-			if err := w.locks.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("closed while a subscription is dialled: %v", err)
-			}
-			if took := time.Since(began); took > bound+slack {
-				t.Errorf("took %s", took)
-			}
-			if stays {
-				is(t, <-waited, core.ErrClosed)
-			}
-			ok(t, w.locks.Close(t.Context())) // once that has ended
-			ok(t, x.Release(t.Context()))
-		})
+	w := newWorld(t)
+	ok(t, acquire(t, w.locks, "before").Release(t.Context()))
+	x := acquire(t, w.other, "name")
+	w.proxy.BlackHoleNew(true)
+	_, err := w.locks.Acquire(t.Context(), "name", core.WithWait(ttl/4))
+	is(t, err, core.ErrHeld)
+	const bound = ttl / 4
+	const slack = time.Second // for a busy machine; the dial takes far longer
+	ctx, stop := context.WithTimeout(t.Context(), bound)
+	defer stop()
+	began := time.Now()
+	if err := w.locks.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("closed while a subscription is dialled: %v", err)
 	}
+	if took := time.Since(began); took > bound+slack {
+		t.Errorf("took %s", took)
+	}
+	ok(t, w.locks.Close(t.Context())) // once that has ended
+	ok(t, x.Release(t.Context()))
 }
 
 // edited is a connection that changes what is written to it.
@@ -190,16 +153,13 @@ func editing(edit func([]byte) ([]byte, error)) dialer {
 	}
 }
 
-// replace writes one text instead of another, or hangs up, and counts.
-func replace(text, other string, times *atomic.Int64) dialer {
+// count counts the writes that have a text.
+func count(text string, times *atomic.Int64) dialer {
 	return editing(func(b []byte) ([]byte, error) {
-		if !strings.Contains(string(b), text) {
-			return b, nil
+		if strings.Contains(string(b), text) {
+			times.Add(1)
 		}
-		if times.Add(1); other == hangUp {
-			return nil, errors.New("hung up")
-		}
-		return []byte(strings.ReplaceAll(string(b), text, other)), nil
+		return b, nil
 	})
 }
 
@@ -305,43 +265,13 @@ func TestWaitersInAClusterWithoutShardedChannelsAreTold(t *testing.T) {
 	<-l.waited
 }
 
-// Whoever chooses the names that a process waits for must not choose how many connections it has.
+// Whoever chooses the names that a process waits for must not choose how many connections it has. Those that come free are used again.
 func TestInClusterTheSubscriptionsAtANodeAreBounded(t *testing.T) {
 	t.Parallel()
-	const perNode, most = 24, 16
+	const names, few, most = 120, 12, 16 // names are in slots of their own, a third of them at each of three masters
 	c := servers.Cluster(t)
-	holder, rdb := store(t, dialCluster(t, c, true)), dialCluster(t, c, true)
-	waiter := clusterLocker(t, dialCluster(t, c, true))
-	var names, late []string // in slots of their own; as many as may be listened to at a time are late
-	at := make(map[*servers.Server]int)
-	for i, seen := 0, make(map[int]bool); len(names) < 3*perNode; i++ {
-		name := fmt.Sprint("name-", i)
-		slot := keySlot(t, c, "holdfast:"+name)
-		node := c.Owner(slot)
-		if seen[slot] || at[node] == perNode {
-			continue
-		}
-		seen[slot] = true
-		if at[node]++; at[node] > perNode-most {
-			late = append(late, name)
-		}
-		names = append(names, name)
-	}
-	var waiting sync.WaitGroup
-	for _, name := range names {
-		grant(t, holder, claim(name, "holder", lastingLong))
-		waiting.Go(func() { check(t, waiter.Do(t.Context(), name, func(context.Context) error { return nil })) })
-	}
-	inLine := func(what string, n int) {
-		t.Helper()
-		eventually(t, what, func() bool {
-			there := 0
-			for _, name := range names {
-				there += int(rdb.ZCard(t.Context(), "{holdfast:"+name+"}:v1:line").Val())
-			}
-			return there == n
-		})
-	}
+	holder, waiter := store(t, dialCluster(t, c, true)), clusterLocker(t, dialCluster(t, c, true))
+	name := func(i int) string { return fmt.Sprint("name-", i) }
 	masters := make([]*redis.Client, 3)
 	for i := range masters {
 		masters[i] = dial(t, &redis.Options{Addr: c.Nodes[i].Addr()})
@@ -349,30 +279,28 @@ func TestInClusterTheSubscriptionsAtANodeAreBounded(t *testing.T) {
 	listening := func(what string, want int) {
 		t.Helper()
 		eventually(t, what, func() bool {
-			full := true
+			channels := 0
 			for _, there := range masters {
 				if clients := strings.Count(there.Do(t.Context(), "client", "list", "type", "pubsub").String(), "laddr="); clients > most {
 					t.Fatalf("%d connections at a node", clients)
 				}
-				full = full && len(there.PubSubShardChannels(t.Context(), "*").Val()) == want
+				channels += len(there.PubSubShardChannels(t.Context(), "*").Val())
 			}
-			return full
+			return channels == want
 		})
 	}
-	inLine("all stand in line", len(names))
-	listening("as many listen as may", most)
-	for _, name := range names {
-		if !slices.Contains(late, name) {
-			release(t, holder, claim(name, "holder"))
-		}
+	var waiting sync.WaitGroup
+	for i := range names {
+		grant(t, holder, with(claim(name(i), "holder"), func(c *driver.Claim) { c.TTL = 5 * time.Minute }))
+		waiting.Go(func() { check(t, waiter.Do(t.Context(), name(i), func(context.Context) error { return nil })) })
 	}
-	inLine("the first are served, told or not", len(late))
-	listening("those who are left listen", most)
-	for _, name := range late {
-		release(t, holder, claim(name, "holder"))
+	listening("as many listen as may", 3*most)
+	for i := range names {
+		if i == names-few {
+			listening("those who are left listen", few)
+		}
+		release(t, holder, claim(name(i), "holder"))
 	}
 	waiting.Wait()
 	listening("nobody listens", 0)
 }
-
-func lastingLong(c *driver.Claim) { c.TTL = 5 * time.Minute }
