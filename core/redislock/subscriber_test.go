@@ -276,17 +276,20 @@ func TestInClusterTheSubscriptionsAtANodeAreBounded(t *testing.T) {
 	for i := range masters {
 		masters[i] = dial(t, &redis.Options{Addr: c.Nodes[i].Addr()})
 	}
-	listening := func(what string, want int) {
+	slotOf := func(key string) int64 { return masters[0].ClusterKeySlot(t.Context(), key).Val() }
+	listening := func(what string, are func(slots map[int64]bool) bool) {
 		t.Helper()
 		eventually(t, what, func() bool {
-			channels := 0
+			slots := make(map[int64]bool)
 			for _, there := range masters {
 				if clients := strings.Count(there.Do(t.Context(), "client", "list", "type", "pubsub").String(), "laddr="); clients > most {
 					t.Fatalf("%d connections at a node", clients)
 				}
-				channels += len(there.PubSubShardChannels(t.Context(), "*").Val())
+				for _, channel := range there.PubSubShardChannels(t.Context(), "*").Val() {
+					slots[slotOf(channel)] = true
+				}
 			}
-			return channels == want
+			return are(slots)
 		})
 	}
 	var waiting sync.WaitGroup
@@ -294,13 +297,14 @@ func TestInClusterTheSubscriptionsAtANodeAreBounded(t *testing.T) {
 		grant(t, holder, with(claim(name(i), "holder"), func(c *driver.Claim) { c.TTL = 5 * time.Minute }))
 		waiting.Go(func() { check(t, waiter.Do(t.Context(), name(i), func(context.Context) error { return nil })) })
 	}
-	listening("as many listen as may", 3*most)
-	for i := range names {
-		if i == names-few {
-			listening("those who are left listen", few)
-		}
+	listening("as many listen as may", func(slots map[int64]bool) bool { return len(slots) == 3*most })
+	for i := range names - few {
+		release(t, holder, claim(name(i), "holder"))
+	}
+	for i := names - few; i < names; i++ {
+		listening(name(i)+" listens", func(slots map[int64]bool) bool { return slots[slotOf("holdfast:"+name(i))] })
 		release(t, holder, claim(name(i), "holder"))
 	}
 	waiting.Wait()
-	listening("nobody listens", 0)
+	listening("nobody listens", func(slots map[int64]bool) bool { return len(slots) == 0 })
 }
