@@ -223,37 +223,30 @@ func TestALookWithoutItsEntryIsGrantedNothing(t *testing.T) {
 	is(t, renew(t, s, c), driver.ErrNotOwner)
 }
 
+// The TTL of the holders has ended, and whoever of their kind comes finds that. The release of the last one is a case of the suite.
 func TestWhoSharesANameServesTheFirstOfTheQueueToo(t *testing.T) {
 	t.Parallel()
-	for what, does := range map[string]func(t *testing.T, s driver.Driver, held, other driver.Claim){
-		"the last one that ends": func(t *testing.T, s driver.Driver, held, other driver.Claim) {
+	for what, comes := range map[string]func(t *testing.T, s driver.Driver, c driver.Claim){
+		"to ask for it": func(t *testing.T, s driver.Driver, c driver.Claim) {
 			t.Helper()
-			_ = s.Release(t.Context(), other)
-			release(t, s, held)
+			_ = another(t, acquireWith(t.Context(), s, c))
 		},
-		"one that asks for it": func(t *testing.T, s driver.Driver, _, other driver.Claim) {
+		"to wait": func(t *testing.T, s driver.Driver, c driver.Claim) { t.Helper(); look(t, s, c) },
+		"to leave the queue": func(t *testing.T, s driver.Driver, c driver.Claim) {
 			t.Helper()
-			_, err := s.Acquire(t.Context(), other)
-			_ = another(t, err)
-		},
-		"one that waits": func(t *testing.T, s driver.Driver, _, other driver.Claim) { t.Helper(); look(t, s, other) },
-		"one that leaves the queue": func(t *testing.T, s driver.Driver, _, other driver.Claim) {
-			t.Helper()
-			is(t, s.Release(t.Context(), other), driver.ErrNotOwner)
+			is(t, s.Release(t.Context(), c), driver.ErrNotOwner)
 		},
 	} {
 		for kind, of := range map[string]func(*driver.Claim){"shared": reader, "limited": permit} {
 			t.Run(kind+": "+what, func(t *testing.T) {
 				t.Parallel()
 				p := part(t)
-				s, held, c := p.store(t), claim("name", "holder", of), claim("name", "waiter")
+				s, c := p.store(t), claim("name", "waiter")
 				c.TTL = 10 * time.Second
-				grant(t, s, held)
+				grant(t, s, claim("name", "holder", of))
 				look(t, s, c)
-				if what != "the last one that ends" {
-					p.do(t, "del", p.key("name")) // as if its TTL had ended
-				}
-				does(t, s, held, claim("name", "other", of))
+				p.do(t, "del", p.key("name"))
+				comes(t, s, claim("name", "other", of))
 				ok(t, renew(t, s, c))
 			})
 		}
