@@ -43,7 +43,6 @@ var answers = map[string]told{
 	":what\r\n":         {open: true, again: true}, // read as 0: there is a queue
 
 	"-ERR what":                                                     {},
-	"-EXECABORT Transaction discarded":                              {},
 	"-OOM command not allowed when used":                            {why: "the server's memory is full"},
 	"-MISCONF Redis is configured to save RDB":                      {why: "its disk"},
 	"-NOREPLICAS Not enough good replicas to write.":                {why: "too few replicas"},
@@ -63,7 +62,6 @@ var answers = map[string]told{
 	// What a server does not have.
 	"-NOSCRIPT No matching script. Please use EVAL.":                                {refused: true, why: "lists what locking needs", again: true},
 	"-ERR unknown command 'evalsha', with args beginning with: '4e6'":               {refused: true, why: "lists what locking needs"},
-	"-ERR unknown command `EVALSHA`, with args beginning with: `4e6`, ":             {refused: true, why: "lists what locking needs"},
 	"-ERR unknown command 'evalsha', with args beginning with: 'upstream timeout'":  {refused: true, why: "lists what locking needs"}, // a name may have any words in it
 	"-ERR Could not find scripting engine 'lua'":                                    {refused: true, why: "the server runs no scripts"},
 	"-ERR This instance has Lua scripting support disabled":                         {refused: true, why: "the server runs no scripts"},
@@ -88,7 +86,6 @@ var answers = map[string]told{
 	"-NOPERM this user has no permissions":                                                                   {refused: true, why: "a command that locking needs"},
 	"-NOPERM User x has no permissions to run the 'order:42' command":                                        {refused: true, why: "a command that locking needs"},
 	"-NOPERM this user has no permissions to run the 'zadd' command or its subcommand":                       {refused: true, why: "ACL SETUSER <user> +zadd;"},
-	"-NOPERM User locks has no permissions to run the 'evalsha' command":                                     {refused: true, why: "ACL SETUSER <user> +evalsha;"},
 	"-NOPERM User monkey has no permissions to run the 'hset' command":                                       {refused: true, why: "ACL SETUSER <user> +hset;"},
 	"-NOPERM User channels has no permissions to run the 'hset' command":                                     {refused: true, why: "ACL SETUSER <user> +hset;"},
 	"-NOPERM User get has no permissions to run the 'set' command":                                           {refused: true, why: "run set: ACL SETUSER <user> +set;"},
@@ -108,7 +105,6 @@ var answers = map[string]told{
 	"-ERR Cluster node disconnected: 127.0.0.1:7000": {open: true, nobody: true}, // redis-cluster-proxy
 	"-ERR Connection timed out":                      {open: true, nobody: true}, // twemproxy
 	"-ERR Connection reset by peer":                  {open: true, nobody: true}, // twemproxy
-	"-ERR server connection closed":                  {open: true, nobody: true}, // others
 	"-ERR proxy timeout, try it again":               {open: true, nobody: true}, // others
 
 	// Somebody has mistaken the address.

@@ -81,10 +81,6 @@ func TestWhatBefallsTheServerIsUnavailableAndTheLogSaysIt(t *testing.T) {
 		"full memory": {
 			"OOM: the server's memory is full (maxmemory); leases are still renewed and released, new ones need memory", passes, nil, does("config", "set", "maxmemory", "1"),
 		},
-		"too few replicas": {
-			"NOREPLICAS: the server refuses writes because it has too few replicas (min-replicas-to-write)", passes, nil, does("config", "set", "min-replicas-to-write", "1"),
-		},
-		"no password": {"NOAUTH: the server wants a password, so set Username and Password of the client", stays, nil, does("config", "set", "requirepass", "x")},
 		"the password": {wrongPass, stays, func(o *redis.Options) { o.Username, o.Password = "locks", "first" }, func(t *testing.T, w *world, _ *redis.Client) {
 			t.Helper()
 			w.do(t, "acl", "setuser", "locks", "resetpass", ">next")
