@@ -33,6 +33,16 @@ func (f *fake) Capabilities() driver.Capabilities                   { return f.c
 
 func (f *fake) port() *Port { return New(f, clock.New(), tasks.New()) }
 
+// tried sends a command until its outcome is known, or a second is over.
+func (p *Port) tried(ctx context.Context) (r Reply) {
+	r.Now = p.Clock.Read()
+	tries := p.Tries(r.Now, time.Second)
+	for within := tries.First(ctx); within > 0; within = tries.Next(ctx, &r) {
+		r = p.Send(ctx, Acquire, driver.Claim{}, r.Now, within, nil)
+	}
+	return r
+}
+
 type owner chan Reply
 
 func (o owner) Late(_ Op, r Reply) { o <- r }
@@ -114,35 +124,6 @@ func TestAPanicIsAnOpenOutcomeOnWhateverGoroutine(t *testing.T) {
 	}
 }
 
-func TestCallsThatHangAreCounted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		free := make(chan struct{})
-		f := &fake{does: func(context.Context, driver.Claim) (driver.Grant, error) {
-			<-free
-			return driver.Grant{}, &driver.Held{}
-		}}
-		p := f.port()
-		for range Hung {
-			p.Send(t.Context(), Wait, driver.Claim{}, p.Clock.Read(), time.Millisecond, nil)
-		}
-		if !p.Crowded() || p.Full() {
-			t.Errorf("%d hang, crowded %t, full %t", p.hung.Load(), p.Crowded(), p.Full())
-		}
-		for range Hung {
-			p.Send(t.Context(), Acquire, driver.Claim{}, p.Clock.Read(), time.Millisecond, nil)
-		}
-		if !p.Full() {
-			t.Errorf("%d hang, and it is not full", p.hung.Load())
-		}
-		close(free)
-		synctest.Wait()
-		if p.hung.Load() != 0 {
-			t.Errorf("%d hang", p.hung.Load())
-		}
-	})
-}
-
 func TestACommandIsSentAgainWhileItsOutcomeIsOpen(t *testing.T) {
 	t.Parallel()
 	broken, refused := errors.New("broken"), driver.Refused(errors.New("wrong password"))
@@ -164,14 +145,7 @@ func TestACommandIsSentAgainWhileItsOutcomeIsOpen(t *testing.T) {
 				sends++
 				return driver.Grant{}, row.outcomes[min(sends, len(row.outcomes))-1]
 			}}
-			p := f.port()
-			now := p.Clock.Read()
-			var r Reply
-			tries := p.Tries(now, time.Second)
-			for within := tries.First(t.Context()); within > 0; within = tries.Next(t.Context(), &r) {
-				r = p.Send(t.Context(), Acquire, driver.Claim{}, now, within, nil)
-			}
-			if sends != row.sends || !errors.Is(r.Err, row.want) {
+			if r := f.port().tried(t.Context()); sends != row.sends || !errors.Is(r.Err, row.want) {
 				t.Errorf("%s: %v after %d", what, r.Err, sends)
 			}
 		})
@@ -185,20 +159,15 @@ func TestTheTriesOfACommandKeepItsBound(t *testing.T) {
 			<-ctx.Done()
 			return driver.Grant{}, ctx.Err()
 		}}
-		p := f.port()
-		began, now := time.Now(), p.Clock.Read()
-		var r Reply
-		tries := p.Tries(now, time.Second)
-		for within := tries.First(t.Context()); within > 0; within = tries.Next(t.Context(), &r) {
-			r = p.Send(t.Context(), Acquire, driver.Claim{}, p.Clock.Read(), within, nil)
-		}
+		p, began := f.port(), time.Now()
+		p.tried(t.Context())
 		if took := time.Since(began); took > time.Second || took < 900*time.Millisecond {
 			t.Errorf("took %s", took)
 		}
 		for punctual, want := range map[bool]time.Duration{true: quickPatience, false: time.Second / 2} { // which can be left at any time
 			p.Can.Punctual = punctual
 			p.quick.Store(int64(clock.Never))
-			tries = p.Tries(now, time.Second)
+			tries := p.Tries(p.Clock.Read(), time.Second)
 			if within := tries.First(t.Context()); within != want {
 				t.Errorf("punctual: %t, and the first time takes %s", punctual, within)
 			}

@@ -1,8 +1,6 @@
 package claim
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -66,100 +64,74 @@ func TestAnotherTTLIsAskedForOnlyWhileNothingIsOpen(t *testing.T) {
 	}
 }
 
+// step is what happens to a claim.
+type step func(c *Claim)
+
+func answer(at clock.Awake, m driver.Meaning) step { return func(c *Claim) { c.Answer(at, m) } }
+func late(op call.Op, m driver.Meaning) step       { return func(c *Claim) { c.Outcome(op, m) } }
+
+// asks is one more command, and its answer.
+func asks(op call.Op, at clock.Awake, m driver.Meaning) step {
+	return func(c *Claim) {
+		c.Ask(op, wish(time.Second), 0)
+		c.Answer(at, m)
+	}
+}
+
+// end is the end of a claim, and what is done behind it.
+type end func(c *Claim) Cleanup
+
+func dropped(at clock.Awake) end { return func(c *Claim) Cleanup { return c.Drop(at) } }
+func ended(at clock.Awake, confirmed, mayKeep bool) end {
+	return func(c *Claim) Cleanup { return c.Ended(at, confirmed, mayKeep) }
+}
+
 func TestWhatIsDoneBehindAClaim(t *testing.T) {
 	t.Parallel()
+	hold, release := func(c *Claim) { c.Hold(0) }, (*Claim).End
 	for what, row := range map[string]struct {
-		does func(*Claim) Cleanup
-		want Cleanup
+		steps []step
+		end   end
+		want  Cleanup
 	}{
-		"nothing was sent": {func(c *Claim) Cleanup { return c.Drop(0) }, Cleanup{}},
-		"refused":          {func(c *Claim) Cleanup { c.Answer(0, refused); return c.Drop(0) }, Cleanup{}},
-		"certainly not executed": {func(c *Claim) Cleanup {
-			c.Answer(0, nothing)
-			return c.Drop(0)
-		}, Cleanup{}},
-		"under way":  {func(c *Claim) Cleanup { return c.Drop(0) }, Cleanup{true, 30 * time.Second}},
-		"unanswered": {func(c *Claim) Cleanup { c.Answer(second, silence); return c.Drop(3 * second) }, Cleanup{true, 28 * time.Second}},
-		"given back": {func(c *Claim) Cleanup { c.Answer(0, granted); return c.Drop(0) }, Cleanup{Once: true}},
-		"in the queue": {func(c *Claim) Cleanup {
-			c.Answer(0, refused)
-			c.Ask(call.Wait, wish(time.Second), 0)
-			c.Answer(0, refused)
-			return c.Drop(0)
-		}, Cleanup{Once: true}},
-		"in the queue, and then not executed": {func(c *Claim) Cleanup {
-			c.Answer(0, refused)
-			c.Ask(call.Wait, wish(time.Second), 0)
-			c.Answer(0, refused)
-			c.Ask(call.Wait, wish(time.Second), 0)
-			c.Answer(0, nothing)
-			return c.Drop(0)
-		}, Cleanup{Once: true}},
-		"never in the queue": {func(c *Claim) Cleanup {
-			c.Answer(0, refused)
-			c.Ask(call.Wait, wish(time.Second), 0)
-			c.Answer(0, nothing)
-			return c.Drop(0)
-		}, Cleanup{}},
-		"released, and nothing was open": {func(c *Claim) Cleanup {
-			c.Answer(0, granted)
-			c.Hold(0)
-			c.End()
-			return c.Ended(0, true, false)
-		}, Cleanup{}},
-		"released, and a duplicate may come": {func(c *Claim) Cleanup {
-			c.Answer(second, silence)
-			c.Ask(call.Acquire, wish(time.Second), 0)
-			c.Answer(second, granted)
-			c.Hold(time.Hour)
-			c.End()
-			return c.Ended(second, true, false)
-		}, Cleanup{For: 30 * time.Second}},
-		"lost, and nothing was open": {func(c *Claim) Cleanup {
-			c.Answer(0, granted)
-			c.Hold(0)
-			return c.Ended(second, false, false)
-		}, Cleanup{}},
-		"lost, as a duplicate comes no more": {func(c *Claim) Cleanup {
-			c.Answer(second, silence)
-			c.Ask(call.Acquire, wish(time.Second), 0)
-			c.Answer(second, granted)
-			c.Hold(time.Hour)
-			return c.Ended(31*second, false, false)
-		}, Cleanup{Once: true}}, // it may have come in the last moment
-		"a duplicate has come during the release": {func(c *Claim) Cleanup {
-			c.Answer(second, silence)
-			c.Hold(0)
-			c.End()
-			c.Outcome(call.Acquire, granted)
-			return c.Ended(second, true, false)
-		}, Cleanup{Once: true}},
-		"a duplicate has come during the work": {func(c *Claim) Cleanup {
-			c.Answer(second, silence)
-			c.Hold(0)
-			c.Outcome(call.Acquire, granted)
-			c.End()
-			return c.Ended(second, true, false)
-		}, Cleanup{}},
-		"it was queued during the release": {func(c *Claim) Cleanup {
-			c.Answer(second, silence)
-			c.Hold(0)
-			c.End()
-			c.Outcome(call.Wait, refused)
-			return c.Ended(100*second, true, false)
-		}, Cleanup{Once: true}},
-		"to stay taken, and the release has no answer": {func(c *Claim) Cleanup {
-			c.Answer(second, silence)
-			c.Hold(0)
-			c.End()
-			return c.Ended(second, false, true)
-		}, Cleanup{}},
+		"refused":                {[]step{answer(0, refused)}, dropped(0), Cleanup{}},
+		"certainly not executed": {[]step{answer(0, nothing)}, dropped(0), Cleanup{}},
+		"under way":              {nil, dropped(0), Cleanup{true, 30 * time.Second}},
+		"unanswered":             {[]step{answer(second, silence)}, dropped(3 * second), Cleanup{true, 28 * time.Second}},
+		"given back":             {[]step{answer(0, granted)}, dropped(0), Cleanup{Once: true}},
+		"in the queue":           {[]step{answer(0, refused), asks(call.Wait, 0, refused)}, dropped(0), Cleanup{Once: true}},
+		"never in the queue":     {[]step{answer(0, refused), asks(call.Wait, 0, nothing)}, dropped(0), Cleanup{}},
+		"in the queue, and then not executed": {
+			[]step{answer(0, refused), asks(call.Wait, 0, refused), asks(call.Wait, 0, nothing)}, dropped(0), Cleanup{Once: true},
+		},
+		"released, and nothing was open": {[]step{answer(0, granted), hold, release}, ended(0, true, false), Cleanup{}},
+		"released, and a duplicate may come": {
+			[]step{answer(second, silence), asks(call.Acquire, second, granted), hold, release},
+			ended(second, true, false), Cleanup{For: 30 * time.Second},
+		},
+		"lost, and nothing was open": {[]step{answer(0, granted), hold}, ended(second, false, false), Cleanup{}},
+		"lost, as a duplicate comes no more": { // it may have come in the last moment
+			[]step{answer(second, silence), asks(call.Acquire, second, granted), hold}, ended(31*second, false, false), Cleanup{Once: true},
+		},
+		"a duplicate has come during the release": {
+			[]step{answer(second, silence), hold, release, late(call.Acquire, granted)}, ended(second, true, false), Cleanup{Once: true},
+		},
+		"a duplicate has come during the work": {
+			[]step{answer(second, silence), hold, late(call.Acquire, granted), release}, ended(second, true, false), Cleanup{},
+		},
+		"it was queued during the release": {
+			[]step{answer(second, silence), hold, release, late(call.Wait, refused)}, ended(100*second, true, false), Cleanup{Once: true},
+		},
+		"to stay taken, and the release has no answer": {
+			[]step{answer(second, silence), hold, release}, ended(second, false, true), Cleanup{},
+		},
 	} {
 		c := claimOf("n")
-		if what != "nothing was sent" {
-			c.Ask(call.Acquire, wish(30*time.Second), 0)
+		c.Ask(call.Acquire, wish(30*time.Second), 0)
+		for _, step := range row.steps {
+			step(c)
 		}
-		if got := row.does(c); got != row.want {
+		if got := row.end(c); got != row.want {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
@@ -209,18 +181,5 @@ func TestALateGrantIsGivenBackOnlyIfTheClaimIsOver(t *testing.T) {
 	c.Drop(0)
 	if c.Cleaned(silence, c.Settles()); !c.Doubtful() {
 		t.Error("it is in the queue until the clean-up is answered")
-	}
-}
-
-func TestNothingShowsAToken(t *testing.T) {
-	t.Parallel()
-	c := claimOf("n")
-	for _, ask := range []driver.Claim{c.Ask(call.Wait, wish(time.Second), 3), c.Renewal(wish(time.Second), time.Second), c.Release(wish(time.Second), Left{}), c.Cleaner()} {
-		if ask.Token != c.token || strings.Contains(fmt.Sprintf("%+v %#v", ask, ask), c.token) {
-			t.Error(ask)
-		}
-	}
-	if claimOf("n").token == c.token {
-		t.Error("two claims with one token")
 	}
 }

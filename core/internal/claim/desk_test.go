@@ -99,7 +99,13 @@ func TestWhileTooManyHangNothingMoreIsSent(t *testing.T) {
 		d := NewDesk(call.New(s, clock.New(), tasks.New()))
 		c := d.New("n")
 		send := func() { d.Acquire(t.Context(), c, wish(time.Second), 0, d.Port.Clock.Read(), time.Microsecond) }
-		for range 2*call.Hung - 1 {
+		for range call.Hung {
+			send()
+		}
+		if !d.Port.Crowded() || d.Port.Full() {
+			t.Errorf("crowded %t, full %t", d.Port.Crowded(), d.Port.Full())
+		}
+		for range call.Hung - 1 {
 			send()
 		}
 		for _, want := range []error{call.ErrNoAnswer, call.ErrHung} { // the last one that may, and the first that may not
