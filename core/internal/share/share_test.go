@@ -18,15 +18,17 @@ import (
 
 type parts = []*share.Part[string, string]
 
-// service answers each command in capitals, in a time that the test says.
+// service answers each command in capitals, in a time that the test says. Each of seven round trips takes some odd longer than the one before.
 type service struct {
 	share.Share[string, string]
 
-	takes time.Duration
+	takes, odd time.Duration
 
-	mu    sync.Mutex // protects the fields below
-	alone []string
-	trips [][]string
+	mu     sync.Mutex // protects the fields below
+	alone  []string
+	trips  [][]string
+	flying int // how many of those are under way
+	most   int // and were at once
 }
 
 func newService(takes time.Duration) *service {
@@ -36,7 +38,7 @@ func newService(takes time.Duration) *service {
 		s.mu.Lock()
 		s.alone = append(s.alone, c)
 		s.mu.Unlock()
-		return strings.ToUpper(c), s.sleep(ctx)
+		return strings.ToUpper(c), sleep(ctx, s.takes)
 	}
 	s.Send = func(ctx context.Context, batch parts) {
 		var all []string
@@ -45,18 +47,31 @@ func newService(takes time.Duration) *service {
 		}
 		s.mu.Lock()
 		s.trips = append(s.trips, all)
+		takes := s.takes + time.Duration(len(s.trips)%7)*s.odd
+		s.flying++
+		s.most = max(s.most, s.flying)
 		s.mu.Unlock()
-		err := s.sleep(ctx)
+		err := sleep(ctx, takes)
 		for _, p := range batch {
 			p.Answer, p.Said, p.Err = strings.ToUpper(p.Command), err == nil && p.Command != "unsaid", err
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.flying--
 	}
 	return s
 }
 
-func (s *service) sleep(ctx context.Context) error {
+// now is how many round trips are under way that commands share.
+func (s *service) now() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flying
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(s.takes):
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -64,10 +79,9 @@ func (s *service) sleep(ctx context.Context) error {
 }
 
 // busy has as many commands under way as may be before others share a round trip.
-func (s *service) busy(t *testing.T) {
-	t.Helper()
+func (s *service) busy(ctx context.Context) {
 	for i := range share.MaxAlone {
-		go func() { _, _ = s.Do(t.Context(), fmt.Sprint(i)) }()
+		go func() { _, _ = s.Do(ctx, fmt.Sprint(i)) }()
 	}
 	synctest.Wait()
 }
@@ -76,7 +90,7 @@ func TestFewGoAloneAndManyTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(10 * time.Millisecond)
-		s.busy(t)
+		s.busy(t.Context())
 		var wg sync.WaitGroup
 		for _, c := range []string{"ask", "better", "unsaid"} {
 			wg.Go(func() {
@@ -102,7 +116,7 @@ func TestWhatCannotGoWithWhatWaitsGoesAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(10 * time.Millisecond)
-		s.busy(t)
+		s.busy(t.Context())
 		for _, c := range []string{"a1", "b1", "a2"} {
 			go func() { _, _ = s.Do(t.Context(), c) }()
 			synctest.Wait()
@@ -124,21 +138,7 @@ func TestFlightsShareWhatThereIs(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newService(share.Stuck / 2)
 			s.Apart, s.Flights = nil, func(int, time.Duration) int { return row.flights }
-			flying, most, send := 0, 0, s.Send
-			s.Send = func(ctx context.Context, batch parts) {
-				s.mu.Lock()
-				flying++
-				most = max(most, len(batch))
-				if flying > row.flights {
-					t.Errorf("%+v: %d flights", row, flying)
-				}
-				s.mu.Unlock()
-				send(ctx, batch)
-				s.mu.Lock()
-				flying--
-				s.mu.Unlock()
-			}
-			s.busy(t)
+			s.busy(t.Context())
 			var wg sync.WaitGroup
 			for range row.callers {
 				wg.Go(func() {
@@ -150,8 +150,10 @@ func TestFlightsShareWhatThereIs(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if most > row.most {
-				t.Errorf("%+v: %d commands in one round trip", row, most)
+			for _, trip := range s.trips {
+				if len(trip) > row.most || s.most > row.flights {
+					t.Fatalf("%+v: %d commands in one round trip, %d at once", row, len(trip), s.most)
+				}
 			}
 		})
 	}
@@ -164,17 +166,7 @@ func TestFlightsFollowTheShortestRoundTripOfLate(t *testing.T) {
 		const near, far, slow = time.Millisecond, 10 * time.Millisecond, share.Stuck / 2
 		s := newService(near)
 		var told time.Duration
-		flying, send := 0, s.Send
 		s.Apart, s.Flights = nil, func(_ int, trip time.Duration) int { told = trip; return max(1, int(trip/near)) }
-		s.Send = func(ctx context.Context, batch parts) {
-			s.mu.Lock()
-			flying++
-			s.mu.Unlock()
-			send(ctx, batch)
-			s.mu.Lock()
-			flying--
-			s.mu.Unlock()
-		}
 		for i, row := range []struct {
 			takes time.Duration
 			trips int
@@ -183,16 +175,14 @@ func TestFlightsFollowTheShortestRoundTripOfLate(t *testing.T) {
 			s.takes = row.takes
 			most := 0
 			for range row.trips {
-				s.busy(t)
+				s.busy(t.Context())
 				for range 40 {
 					go func() { _, _ = s.Do(t.Context(), "a") }()
 				}
 				synctest.Wait()
 				time.Sleep(row.takes)
 				synctest.Wait()
-				s.mu.Lock()
-				most = flying
-				s.mu.Unlock()
+				most = s.now()
 				time.Sleep(time.Second)
 				synctest.Wait()
 			}
@@ -207,18 +197,11 @@ func TestFlightsThatAreTooManyEndUnderLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(10 * time.Millisecond)
-		var flights, flying atomic.Int64
+		s.odd = time.Millisecond // so that they do not come back all at once
+		var flights atomic.Int64
 		flights.Store(8)
-		send := s.Send
 		s.Apart, s.Flights = nil, func(int, time.Duration) int { return int(flights.Load()) }
-		var trips atomic.Int64
-		s.Send = func(ctx context.Context, batch parts) {
-			flying.Add(1)
-			time.Sleep(time.Duration(trips.Add(1)%7) * time.Millisecond) // so that they do not come back all at once
-			send(ctx, batch)
-			flying.Add(-1)
-		}
-		s.busy(t)
+		s.busy(t.Context())
 		for range 64 {
 			go func() {
 				for range 50 {
@@ -230,7 +213,7 @@ func TestFlightsThatAreTooManyEndUnderLoad(t *testing.T) {
 			flights.Store(want)
 			time.Sleep(95 * time.Millisecond)
 			synctest.Wait()
-			if n := flying.Load(); n != want {
+			if n := s.now(); n != int(want) {
 				t.Errorf("%d flights, and not %d", n, want)
 			}
 		}
@@ -242,14 +225,8 @@ func TestARoundTripEndsWithTheLastOfItsCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(time.Hour)
-		var ended atomic.Bool
-		send := s.Send
-		s.Send = func(ctx context.Context, batch parts) { send(ctx, batch); ended.Store(true) }
 		busy, end := context.WithCancel(t.Context())
-		for i := range share.MaxAlone {
-			go func() { _, _ = s.Do(busy, fmt.Sprint(i)) }()
-		}
-		synctest.Wait()
+		s.busy(busy)
 		leave := make([]context.CancelFunc, 2)
 		for i, c := range []string{"a", "b"} {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -264,8 +241,8 @@ func TestARoundTripEndsWithTheLastOfItsCallers(t *testing.T) {
 		for i, leave := range leave {
 			leave()
 			synctest.Wait()
-			if ended.Load() != (i == 1) {
-				t.Errorf("after %d have left: ended %t", i+1, ended.Load())
+			if n := s.now(); n != 1-i {
+				t.Errorf("after %d have left: %d under way", i+1, n)
 			}
 		}
 		end()
@@ -276,7 +253,7 @@ func TestWhoLeavesBeforeItsCommandIsSentSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(10 * time.Millisecond)
-		s.busy(t)
+		s.busy(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer cancel()
 		if _, err := s.Do(ctx, "a"); !errors.Is(err, driver.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
@@ -295,11 +272,11 @@ func TestStuckRoundTripsHoldOthersUpForAQuarterOfASecondOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(time.Hour)
-		s.busy(t)
+		s.busy(t.Context())
 		for _, alone := range []bool{true, false} { // which are stuck
 			began := time.Now()
 			if !alone {
-				s.busy(t)
+				s.busy(t.Context())
 				go func() { _, _ = s.Do(t.Context(), "stuck") }()
 				time.Sleep(share.Stuck)
 				synctest.Wait()
