@@ -53,27 +53,50 @@ type slow struct {
 	each           time.Duration
 	walks, singles atomic.Int32
 	err, walkErr   error
-	free           string // a name that nobody holds any more
+	free           string      // a name that nobody holds any more
+	frozen         atomic.Bool // it does not answer
 }
 
-func (s *slow) Inspect(_ context.Context, name string) (inspect.LeaseInfo, error) {
+func (s *slow) answer(ctx context.Context) error {
+	if !s.frozen.Load() {
+		return s.err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *slow) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
 	s.singles.Add(1)
-	return inspect.LeaseInfo{Name: name, Held: name != s.free}, s.err
+	return inspect.LeaseInfo{Name: name, Held: name != s.free}, s.answer(ctx)
 }
 
-func (s *slow) Leases(context.Context, string) iter.Seq2[inspect.LeaseInfo, error] {
+func (s *slow) Leases(ctx context.Context, _ string) iter.Seq2[inspect.LeaseInfo, error] {
 	return func(yield func(inspect.LeaseInfo, error) bool) {
 		s.walks.Add(1)
+		if err := s.answer(ctx); err != nil {
+			yield(inspect.LeaseInfo{}, err)
+			return
+		}
 		for i := range s.names {
 			time.Sleep(s.each)
 			if !yield(inspect.LeaseInfo{Name: fmt.Sprint("n", i), Held: true}, nil) {
 				return
 			}
 		}
-		if err := errors.Join(s.err, s.walkErr); err != nil {
-			yield(inspect.LeaseInfo{}, err)
+		if s.walkErr != nil {
+			yield(inspect.LeaseInfo{}, s.walkErr)
 		}
 	}
+}
+
+// looking has a Looker of s in virtual time.
+func looking(t *testing.T, s *slow, f Filter, test func(t *testing.T, l *Looker)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(s, "", f.Keep)
+		test(t, l)
+		l.Close()
+	})
 }
 
 // watch looks each second for a while.
@@ -93,9 +116,8 @@ func watch(ctx context.Context, t *testing.T, l *Looker, d time.Duration) (last 
 
 func TestASmallServiceIsWalkedThroughAtEachLook(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{names: 20, each: time.Millisecond}
-		l := New(s, "", Filter{"n1"}.Keep)
+	s := &slow{names: 20, each: time.Millisecond}
+	looking(t, s, Filter{"n1"}, func(t *testing.T, l *Looker) {
 		ctx := &lab.Followed{Context: t.Context()}
 		if p := watch(ctx, t, l, time.Minute); len(p.Infos) != 11 || !p.Whole || ctx.Followers() > 0 {
 			t.Errorf("%+v, and the context of the looks keeps %d", p, ctx.Followers())
@@ -108,9 +130,8 @@ func TestASmallServiceIsWalkedThroughAtEachLook(t *testing.T) {
 
 func TestBetweenWalksANameThatIsLetGoIsNotShown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{names: 3, each: time.Second}
-		l := New(s, "", Filter(nil).Keep)
+	s := &slow{names: 3, each: time.Second}
+	looking(t, s, nil, func(t *testing.T, l *Looker) {
 		if p := watch(t.Context(), t, l, 10*time.Second); len(p.Infos) != 3 {
 			t.Errorf("%+v", p)
 		}
@@ -119,18 +140,19 @@ func TestBetweenWalksANameThatIsLetGoIsNotShown(t *testing.T) {
 			t.Errorf("%+v after %d walks", p, s.walks.Load())
 		}
 		s.err = errors.New("gone")
-		if p, err := l.Look(t.Context()); !errors.Is(err, s.err) || len(p.Infos) != 2 {
-			t.Errorf("%+v, %v", p, err)
+		for range 2 { // a look at single names, and a walk
+			if p, err := l.Look(t.Context()); !errors.Is(err, s.err) || len(p.Infos) != 2 {
+				t.Errorf("%+v, %v after %d walks", p, err, s.walks.Load())
+			}
+			time.Sleep(time.Minute)
 		}
-		l.Close()
 	})
 }
 
 func TestWalksTakeATwentiethOfTheTimeAtMost(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{names: 5, each: time.Second} // a walk of 5 s
-		l := New(s, "", Filter{"n"}.Keep)
+	s := &slow{names: 5, each: time.Second} // a walk of 5 s
+	looking(t, s, Filter{"n"}, func(t *testing.T, l *Looker) {
 		if p := watch(t.Context(), t, l, 3*time.Second); p.Whole || len(p.Infos) == 0 || len(p.Infos) == 5 || p.Infos[0].Name == probe {
 			t.Errorf("while the first walk is under way: %+v", p)
 		}
@@ -141,7 +163,6 @@ func TestWalksTakeATwentiethOfTheTimeAtMost(t *testing.T) {
 		if n := s.singles.Load(); len(p.Infos) != 5 || n < 4*900 {
 			t.Errorf("%+v, %d single looks", p, n)
 		}
-		l.Close()
 	})
 }
 
@@ -156,8 +177,7 @@ func TestTheNextWalkDoesNotWaitForTimeInWhichNobodyWalked(t *testing.T) {
 		"nobody has looked for an hour":     {&slow{names: 1, each: time.Second}, time.Hour, nil},
 		"the walk hung, and ended in error": {&slow{names: 1, each: 10 * time.Minute, walkErr: outage}, 10 * time.Minute, outage},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			l := New(row.s, "", Filter(nil).Keep)
+		looking(t, row.s, nil, func(t *testing.T, l *Looker) {
 			if _, err := l.Look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -165,16 +185,14 @@ func TestTheNextWalkDoesNotWaitForTimeInWhichNobodyWalked(t *testing.T) {
 			if p, err := l.Look(t.Context()); p.Every > share*time.Second || !errors.Is(err, row.err) {
 				t.Errorf("%s: a walk every %s, %v", what, p.Every, err)
 			}
-			l.Close()
 		})
 	}
 }
 
 func TestManyNamesAreLookedAtInTurns(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{names: 3 * mostNames, each: time.Millisecond}
-		l := New(s, "", Filter(nil).Keep)
+	s := &slow{names: 3 * mostNames, each: time.Millisecond}
+	looking(t, s, nil, func(t *testing.T, l *Looker) {
 		watch(t.Context(), t, l, 10*time.Second)
 		s.free = "n999" // the last one
 		for i := range 3 {
@@ -184,58 +202,13 @@ func TestManyNamesAreLookedAtInTurns(t *testing.T) {
 				t.Errorf("%d single looks, %d of %d names, %v", n, len(p.Infos), s.names, err)
 			}
 		}
-		l.Close()
 	})
-}
-
-func TestAnErrorLeavesWhatWasKnown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{names: 3}
-		l := New(s, "", Filter(nil).Keep)
-		watch(t.Context(), t, l, time.Second)
-		s.err, s.names = errors.New("gone"), 0
-		time.Sleep(time.Minute)
-		if p, err := l.Look(t.Context()); !errors.Is(err, s.err) || len(p.Infos) != 3 {
-			t.Errorf("%+v, %v", p, err)
-		}
-	})
-}
-
-// silent is a lock service that can stop answering, as a frozen server does.
-type silent struct {
-	slow
-
-	frozen atomic.Bool
-}
-
-func (s *silent) await(ctx context.Context) error {
-	if !s.frozen.Load() {
-		return nil
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func (s *silent) Inspect(ctx context.Context, name string) (inspect.LeaseInfo, error) {
-	return inspect.LeaseInfo{Name: name}, s.await(ctx)
-}
-
-func (s *silent) Leases(ctx context.Context, prefix string) iter.Seq2[inspect.LeaseInfo, error] {
-	return func(yield func(inspect.LeaseInfo, error) bool) {
-		if err := s.await(ctx); err != nil {
-			yield(inspect.LeaseInfo{}, err)
-			return
-		}
-		s.slow.Leases(ctx, prefix)(yield)
-	}
 }
 
 func TestASilentServiceIsAnErrorAndIsLookedAtAgainLater(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &silent{}
-		l := New(s, "", Filter(nil).Keep)
+	s := &slow{}
+	looking(t, s, nil, func(t *testing.T, l *Looker) {
 		watch(t.Context(), t, l, time.Second) // nothing is known
 		s.frozen.Store(true)
 		s.names = 3
@@ -248,6 +221,5 @@ func TestASilentServiceIsAnErrorAndIsLookedAtAgainLater(t *testing.T) {
 		if p := watch(t.Context(), t, l, 2*time.Second); len(p.Infos) != 3 {
 			t.Errorf("%+v", p)
 		}
-		l.Close()
 	})
 }
