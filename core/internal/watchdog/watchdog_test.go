@@ -74,43 +74,43 @@ func (d *dog) Renewal(clock.Reading) (c driver.Claim, patience time.Duration, ok
 func (d *dog) Renewed(driver.Claim, clock.Reading, clock.Reading, error) { d.heard++ }
 func (d *dog) Fails() int                                                { return d.fails }
 
+// watching has a watchdog look at all, first of all after each of them, for so long.
+func watching(t *testing.T, service *renews, all []*dog, first, apart, lasts time.Duration, test func(d *Dog[*dog])) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		d := New[*dog](call.New(service, clock.New(), tasks.New()))
+		for i, x := range all {
+			x.dog = d
+			d.Watch(x)
+			d.Set(x, d.port.Clock.Now().Add(first+time.Duration(i)*apart), 0)
+		}
+		time.Sleep(lasts)
+		synctest.Wait()
+		test(d)
+		d.Abandon()
+	})
+}
+
 // What is being looked at is not in the heap, and may end then.
 func TestWhatEndsAsItIsLookedAtIsLookedAtNoMore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := New[*dog](call.New(new(renews), clock.New(), tasks.New()))
-		var all []*dog
-		for i := range 9 {
-			x := &dog{dog: d, ends: i == 4}
-			d.Watch(x)
-			d.Set(x, d.port.Clock.Now().Add(time.Duration(i+1)*time.Second/10), 0)
-			all = append(all, x)
-		}
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+	all := []*dog{{}, {}, {}, {ends: true}, {}, {}}
+	watching(t, new(renews), all, time.Second/10, time.Second/10, 10*time.Second, func(d *Dog[*dog]) {
 		for i, x := range all {
 			if x.ends != (x.looks == 1) {
 				t.Errorf("%d was looked at %d times", i, x.looks)
 			}
 		}
-		if d.Count() != 8 {
+		if d.Count() != len(all)-1 {
 			t.Errorf("%d are watched", d.Count())
 		}
-		d.Abandon()
 	})
 }
 
 func TestNobodyIsLookedAtLaterBecauseOfSomebodyElse(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := New[*dog](call.New(new(renews), clock.New(), tasks.New()))
-		first, second := &dog{dog: d, rest: make(chan []*dog, 1)}, &dog{dog: d}
-		for i, x := range []*dog{first, second} {
-			d.Watch(x)
-			d.Set(x, d.port.Clock.Now().Add(time.Duration(1+100*i)*time.Millisecond), 0)
-		}
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
+	first, second := &dog{rest: make(chan []*dog, 1)}, new(dog)
+	watching(t, new(renews), []*dog{first, second}, time.Millisecond, 100*time.Millisecond, time.Millisecond, func(*Dog[*dog]) {
 		if first.looks != 1 || second.looks != 0 {
 			t.Errorf("looked at %d and %d times", first.looks, second.looks)
 		}
@@ -124,25 +124,16 @@ func TestNobodyIsLookedAtLaterBecauseOfSomebodyElse(t *testing.T) {
 		default:
 			t.Error("nothing is looked at any more, and it waits")
 		}
-		d.Abandon()
 	})
 }
 
 func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		service := new(renews)
-		d := New[*dog](call.New(service, clock.New(), tasks.New()))
-		all := []*dog{
-			{dog: d, name: "one", lasts: time.Second}, {dog: d, name: "over", over: true, lasts: -1}, {dog: d, name: "two"},
-			{dog: d, name: "three", lasts: time.Second}, {dog: d},
-		}
-		for _, x := range all {
-			d.Watch(x)
-			d.Set(x, d.port.Clock.Now().Add(time.Millisecond), 0)
-		}
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
+	service := new(renews)
+	all := []*dog{
+		{name: "one", lasts: time.Second}, {name: "over", over: true, lasts: -1}, {name: "two"}, {name: "three", lasts: time.Second}, {},
+	}
+	watching(t, service, all, time.Millisecond, 0, 1500*time.Millisecond, func(d *Dog[*dog]) {
 		if fmt.Sprint(service.names) != "[one two three one two three]" || all[0].heard != 2 || all[1].heard != 0 || all[2].heard != 2 {
 			t.Errorf("%v were renewed, and told %d, %d, %d times", service.names, all[0].heard, all[1].heard, all[2].heard)
 		}
@@ -155,23 +146,18 @@ func TestWhatEndsBeforeItsRenewalIsSentIsNotRenewed(t *testing.T) {
 		if service.bound != time.Second {
 			t.Errorf("all of them may take %s", service.bound)
 		}
-		d.Abandon()
 	})
 }
 
 // After an outage thousands are in doubt, and each command counts.
 func TestThoseThatHaveFailedAsOftenShareACommand(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		service := new(renews)
-		d := New[*dog](call.New(service, clock.New(), tasks.New()))
-		for i := range 20 {
-			x := &dog{dog: d, name: fmt.Sprint(i), fails: i % 2}
-			d.Watch(x)
-			d.Set(x, d.port.Clock.Now().Add(time.Millisecond), 0)
-		}
-		time.Sleep(time.Millisecond)
-		synctest.Wait()
+	service := new(renews)
+	var all []*dog
+	for i := range 20 {
+		all = append(all, &dog{name: fmt.Sprint(i), fails: i % 2})
+	}
+	watching(t, service, all, time.Millisecond, 0, time.Millisecond, func(d *Dog[*dog]) {
 		if service.commands != 2 || len(service.names) != 20 {
 			t.Errorf("%d commands for %d", service.commands, len(service.names))
 		}
@@ -180,6 +166,5 @@ func TestThoseThatHaveFailedAsOftenShareACommand(t *testing.T) {
 		if d.renewer.grown != 8 {
 			t.Errorf("the next command may have %d", d.renewer.grown)
 		}
-		d.Abandon()
 	})
 }
