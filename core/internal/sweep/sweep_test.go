@@ -15,6 +15,7 @@ func swept(t *testing.T, f func(s *Sweeper)) {
 	synctest.Test(t, func(*testing.T) {
 		var wg sync.WaitGroup
 		f(New(wg.Go))
+		time.Sleep(4 * time.Hour)
 		wg.Wait()
 	})
 }
@@ -25,40 +26,51 @@ func later(d time.Duration) {
 	synctest.Wait()
 }
 
-// tally counts clean-ups.
+// tally counts clean-ups. What it has is read after later.
 type tally struct {
-	mu    sync.Mutex // protects the fields below
-	n     int
-	began time.Time
-	last  time.Duration // since it began
-	pause time.Duration // the longest between two
+	mu     sync.Mutex // protects the fields below
+	n      int
+	atOnce int
+	most   int // at once
+	began  time.Time
+	last   time.Duration // since it began
+	pause  time.Duration // the longest between two
 }
 
-func (c *tally) add() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at := time.Since(c.began)
-	c.n, c.last, c.pause = c.n+1, at, max(c.pause, at-c.last)
+// task is one whose clean-ups c counts, and that come to what comes says.
+func (c *tally) task(d time.Duration, comes func(within time.Duration) Outcome) Task {
+	c.began = time.Now()
+	return Task{For: d, Clean: func(within time.Duration) Outcome {
+		c.mu.Lock()
+		at := time.Since(c.began)
+		c.n, c.last, c.pause, c.atOnce = c.n+1, at, max(c.pause, at-c.last), c.atOnce+1
+		c.most = max(c.most, c.atOnce)
+		c.mu.Unlock()
+		o := comes(within)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.atOnce--
+		return o
+	}}
 }
 
-func (c *tally) take() (n int, last, pause time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n, c.last, c.pause
-}
+// What a clean-up comes to.
+func answered(time.Duration) Outcome      { return Answered }
+func refused(time.Duration) Outcome       { return Silent }
+func silent(within time.Duration) Outcome { time.Sleep(within); return Silent }
 
 func TestCleanUpIsRepeatedForItsTimeSoonAndThenLessOften(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		c := &tally{began: time.Now()}
-		s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+		var c tally
+		s.Add(c.task(10*time.Second, answered))
 		later(time.Second / 10)
-		if n, _, _ := c.take(); n < 3 {
-			t.Errorf("%d in the first 100 ms", n)
+		if c.n < 3 {
+			t.Errorf("%d in the first 100 ms", c.n)
 		}
 		later(time.Hour)
-		if n, last, pause := c.take(); last < 10*time.Second || last > 11*time.Second || pause >= time.Second || n > 30 {
-			t.Errorf("%d for %s, up to %s apart", n, last, pause)
+		if c.last < 10*time.Second || c.last > 11*time.Second || c.pause >= time.Second || c.n > 30 {
+			t.Errorf("%d for %s, up to %s apart", c.n, c.last, c.pause)
 		}
 	})
 }
@@ -69,13 +81,11 @@ func TestTheLastCleanUpComesAfterItsTime(t *testing.T) {
 	swept(t, func(s *Sweeper) {
 		all := make([]tally, 2*mostRound)
 		for i := range all {
-			c := &all[i]
-			c.began = time.Now()
-			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+			s.Add(all[i].task(10*time.Second, answered))
 		}
 		later(time.Hour)
 		for i := range all {
-			if _, last, _ := all[i].take(); last < 10*time.Second || last > 12*time.Second {
+			if last := all[i].last; last < 10*time.Second || last > 12*time.Second {
 				t.Errorf("%d: the last one after %s", i, last)
 			}
 		}
@@ -84,19 +94,18 @@ func TestTheLastCleanUpComesAfterItsTime(t *testing.T) {
 
 func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
 	t.Parallel()
-	for answered, want := range map[time.Duration]time.Duration{15 * time.Second: 15 * time.Second, time.Hour: 30 * time.Second} {
+	for comes, want := range map[time.Duration]time.Duration{15 * time.Second: 15 * time.Second, time.Hour: 30 * time.Second} {
 		swept(t, func(s *Sweeper) {
-			c := &tally{began: time.Now()}
-			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome {
-				c.add()
-				if time.Since(c.began) < answered {
+			var c tally
+			s.Add(c.task(10*time.Second, func(time.Duration) Outcome {
+				if time.Since(c.began) < comes {
 					return Silent
 				}
 				return Answered
-			}})
+			}))
 			later(time.Hour)
-			if _, last, _ := c.take(); last < want-time.Second || last > want+time.Second {
-				t.Errorf("it ended after %s, not %s", last, want)
+			if c.last < want-time.Second || c.last > want+time.Second {
+				t.Errorf("it ended after %s, not %s", c.last, want)
 			}
 		})
 	}
@@ -105,11 +114,11 @@ func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
 func TestWhatIsSilentIsAskedAgainWithinASecond(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		c := &tally{began: time.Now()}
-		s.Add(Task{For: 20 * time.Second, Clean: func(within time.Duration) Outcome { c.add(); time.Sleep(within); return Silent }})
+		var c tally
+		s.Add(c.task(20*time.Second, silent))
 		later(time.Hour)
-		if _, _, pause := c.take(); pause > time.Second {
-			t.Errorf("%s apart", pause)
+		if c.pause > time.Second {
+			t.Errorf("%s apart", c.pause)
 		}
 	})
 }
@@ -117,17 +126,16 @@ func TestWhatIsSilentIsAskedAgainWithinASecond(t *testing.T) {
 func TestACleanUpThatIsLostIsRepeatedHoweverSoonItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		var n atomic.Int32
-		s.Add(Task{For: time.Millisecond, Clean: func(within time.Duration) Outcome {
-			if n.Add(1) == 1 {
-				time.Sleep(within)
-				return Silent
-			}
-			return Answered
-		}})
+		var c tally
+		lost := silent
+		s.Add(c.task(time.Millisecond, func(within time.Duration) Outcome {
+			comes := lost
+			lost = answered
+			return comes(within)
+		}))
 		later(time.Hour)
-		if n.Load() != 2 {
-			t.Errorf("%d were sent", n.Load())
+		if c.n != 2 {
+			t.Errorf("%d were sent", c.n)
 		}
 	})
 }
@@ -136,33 +144,33 @@ func TestWhatIsNewDoesNotWaitForWhatIsDueLater(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
 		var c tally
-		var rounds atomic.Int32
-		due := Task{After: time.Hour, For: time.Hour + time.Second, Clean: func(time.Duration) Outcome { return Answered }, Open: func() bool { rounds.Add(1); return true }}
+		rounds := 0
+		due := Task{After: time.Hour, For: time.Hour + time.Second, Clean: answered, Open: func() bool { rounds++; return true }}
 		s.Add(due)
 		later(time.Second)
-		s.Add(Task{Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+		s.Add(c.task(0, answered))
 		s.Add(due)
 		later(time.Second)
-		if n, _, _ := c.take(); n == 0 || rounds.Load() > 2 {
-			t.Errorf("asked %d times, and looked %d times at two that are not due", n, rounds.Load())
+		if c.n == 0 || rounds > 2 {
+			t.Errorf("asked %d times, and looked %d times at two that are not due", c.n, rounds)
 		}
-		later(4 * time.Hour)
 	})
 }
 
 func TestAnOutcomeThatIsHeardEndsIt(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		var open atomic.Bool
-		open.Store(true)
-		c := &tally{began: time.Now()}
-		s.Add(Task{For: time.Hour, Open: open.Load, Clean: func(time.Duration) Outcome { c.add(); return Answered }})
+		var c tally
+		var heard atomic.Bool
+		task := c.task(time.Hour, answered)
+		task.Open = func() bool { return !heard.Load() }
+		s.Add(task)
 		later(time.Second)
-		open.Store(false)
-		before, _, _ := c.take()
+		heard.Store(true)
+		before := c.n
 		later(time.Hour)
-		if n, _, _ := c.take(); n > before+1 {
-			t.Errorf("%d more", n-before)
+		if c.n > before+1 {
+			t.Errorf("%d more", c.n-before)
 		}
 	})
 }
@@ -170,81 +178,60 @@ func TestAnOutcomeThatIsHeardEndsIt(t *testing.T) {
 func TestInAnOutageFewCommandsAreUnderWay(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		var n, out, most atomic.Int32
+		var c tally
 		for range 1000 {
-			s.Add(Task{For: 10 * time.Second, Clean: func(within time.Duration) Outcome {
-				n.Add(1)
-				if now := out.Add(1); now > most.Load() {
-					most.Store(now)
-				}
-				time.Sleep(within)
-				out.Add(-1)
-				return Silent
-			}})
+			s.Add(c.task(10*time.Second, silent))
 		}
 		later(10 * time.Second)
-		if most.Load() > Many || n.Load() > 1000+10*Few {
-			t.Errorf("%d commands, %d at once", n.Load(), most.Load())
+		if c.most > Many || c.n > 1000+10*Few {
+			t.Errorf("%d commands, %d at once", c.n, c.most)
 		}
 		s.Close()
-		later(time.Hour)
 	})
 }
 
 func TestACloseEndsItSoon(t *testing.T) {
 	t.Parallel()
-	for _, answers := range []Outcome{Answered, Silent} {
+	for what, comes := range map[string]func(time.Duration) Outcome{"answered": answered, "refused": refused} {
 		swept(t, func(s *Sweeper) {
-			c := &tally{began: time.Now()}
-			task := Task{For: time.Hour, Clean: func(time.Duration) Outcome { c.add(); return answers }}
+			var c, short tally
+			task := c.task(time.Hour, comes)
 			s.Add(task)
 			later(time.Minute)
-			before, _, _ := c.take()
+			before := c.n
 			s.Close()
 			s.Add(task)
 			later(time.Hour)
-			if n, last, _ := c.take(); n < before+2 || last < time.Minute+AtClose/2 || last > time.Minute+2*AtClose {
-				t.Errorf("answered %v: %d more, the last after %s", answers, n-before, last-time.Minute)
+			if c.n < before+2 || c.last < time.Minute+AtClose/2 || c.last > time.Minute+2*AtClose {
+				t.Errorf("%s: %d more, the last after %s", what, c.n-before, c.last-time.Minute)
 			}
-			short := &tally{began: time.Now()}
-			s.Add(Task{For: First, Clean: func(time.Duration) Outcome { short.add(); return answers }})
+			s.Add(short.task(First, comes))
 			later(time.Hour)
-			if _, last, _ := short.take(); last > AtClose/2 {
-				t.Errorf("answered %v: what would end sooner goes on for %s", answers, last)
+			if short.last > AtClose/2 {
+				t.Errorf("%s: what would end sooner goes on for %s", what, short.last)
 			}
 		})
 	}
 }
 
-func TestACloseLeavesNobodyOut(t *testing.T) {
+func TestACloseLeavesNobodyOutAndAnOutageIsRememberedWithinABound(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		var asked atomic.Int32
-		for range most {
-			first := sync.OnceFunc(func() { asked.Add(1) })
-			s.Add(Task{After: time.Hour, For: time.Hour, Clean: func(time.Duration) Outcome { first(); return Answered }})
+		all := make([]tally, 2*most)
+		for i := range all {
+			task := all[i].task(time.Hour, answered)
+			task.After = time.Hour
+			s.Add(task)
 		}
 		s.Close()
 		later(time.Hour)
-		if n := int(asked.Load()); n != most {
+		n := 0
+		for i := range all {
+			n += min(all[i].n, 1)
+		}
+		if n != most {
 			t.Errorf("%d were asked", n)
 		}
-	})
-}
-
-func TestAnOutageIsRememberedWithinABound(t *testing.T) {
-	t.Parallel()
-	swept(t, func(s *Sweeper) {
-		for range 2 * most {
-			s.Add(Task{For: time.Second, Clean: func(time.Duration) Outcome { return Silent }})
-		}
-		s.mu.Lock()
-		n := len(s.tasks)
-		s.mu.Unlock()
-		if n != most {
-			t.Errorf("%d are remembered", n)
-		}
-		later(time.Hour)
 	})
 }
 
@@ -252,23 +239,19 @@ func TestAnOutageIsRememberedWithinABound(t *testing.T) {
 // soon all the same; also where there is one processor, and the first of a round has ended before the second begins.
 func TestWhatAnswersIsNotStarvedByWhatDoesNot(t *testing.T) { //nolint:paralleltest // others want more than one processor
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for what, dead := range map[string]func(time.Duration) Outcome{
-		"silent":  func(within time.Duration) Outcome { time.Sleep(within); return Silent },
-		"refused": func(time.Duration) Outcome { return Silent },
-	} {
+	for what, dead := range map[string]func(time.Duration) Outcome{"silent": silent, "refused": refused} {
 		swept(t, func(s *Sweeper) {
-			var asked atomic.Int32
+			var c tally
 			for i := range 300 { // 15 s
 				s.Add(Task{For: 10 * time.Second, Clean: dead})
 				if i >= 100 {
-					s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { asked.Add(1); return Answered }})
+					s.Add(c.task(10*time.Second, answered))
 				}
 				later(50 * time.Millisecond)
 			}
-			if asked.Load() < 200 {
-				t.Errorf("%s: a node that answers was asked %d times for 200 grants", what, asked.Load())
+			if c.n < 200 {
+				t.Errorf("%s: a node that answers was asked %d times for 200 grants", what, c.n)
 			}
-			later(time.Hour)
 		})
 	}
 }
@@ -276,18 +259,17 @@ func TestWhatAnswersIsNotStarvedByWhatDoesNot(t *testing.T) { //nolint:parallelt
 func TestWhatIsSilentIsAskedBesideMoreThanThereIsTimeFor(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		var asked atomic.Int32
-		s.Add(Task{For: time.Minute, Clean: func(within time.Duration) Outcome { asked.Add(1); time.Sleep(within); return Silent }})
+		var c tally
+		s.Add(c.task(time.Minute, silent))
 		for range 100 { // 5 s, at twice of what is asked
 			for range 50 {
-				s.Add(Task{For: time.Second, Clean: func(time.Duration) Outcome { return Answered }})
+				s.Add(Task{For: time.Second, Clean: answered})
 			}
 			later(50 * time.Millisecond)
 		}
-		if n := asked.Load(); n < 2 {
-			t.Errorf("it was asked %d times", n)
+		if c.n < 2 {
+			t.Errorf("it was asked %d times", c.n)
 		}
-		later(time.Hour)
 	})
 }
 
@@ -295,20 +277,15 @@ func TestWhatIsSilentIsAskedBesideMoreThanThereIsTimeFor(t *testing.T) {
 func TestACloseEndsARoundThatIsLong(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		began := time.Now()
-		var last atomic.Int64
+		var c tally
 		for range most {
-			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome {
-				time.Sleep(5 * time.Millisecond)
-				last.Store(int64(time.Since(began)))
-				return Answered
-			}})
+			s.Add(c.task(10*time.Second, func(time.Duration) Outcome { time.Sleep(5 * time.Millisecond); return Answered }))
 		}
 		later(time.Millisecond)
 		s.Close()
 		later(time.Hour)
-		if d := time.Duration(last.Load()); d > 4*AtClose {
-			t.Errorf("it went on for %s", d)
+		if c.last > 4*AtClose {
+			t.Errorf("it went on for %s", c.last)
 		}
 	})
 }
@@ -316,14 +293,14 @@ func TestACloseEndsARoundThatIsLong(t *testing.T) {
 func TestWhatIsRefusedAtOnceIsAskedSeldom(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
-		var n atomic.Int32
+		var c tally
 		for range 1000 {
-			s.Add(Task{For: 10 * time.Second, Clean: func(time.Duration) Outcome { n.Add(1); return Silent }})
+			s.Add(c.task(10*time.Second, refused))
 			later(10 * time.Millisecond)
 		}
 		later(time.Hour)
-		if n.Load() < 1000 || n.Load() > 2000 {
-			t.Errorf("%d commands", n.Load())
+		if c.n < 1000 || c.n > 2000 {
+			t.Errorf("%d commands", c.n)
 		}
 	})
 }
