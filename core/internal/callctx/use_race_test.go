@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// panics says whether f does.
+// panics says whether f does so with a text, as use does.
 func panics(f func()) (yes bool) {
-	defer func() { yes = recover() != nil }()
+	defer func() { _, yes = recover().(string) }()
 	f()
 	return false
 }
@@ -21,11 +21,13 @@ func TestWhateverIsDoneAfterTheCallIsFound(t *testing.T) {
 	t.Parallel()
 	p := new(Pool)
 	for what, does := range map[string]func(ctx context.Context, end func()){
-		"Deadline":     func(ctx context.Context, _ func()) { ctx.Deadline() },
-		"Done":         func(ctx context.Context, _ func()) { ctx.Done() },
-		"Err":          func(ctx context.Context, _ func()) { _ = ctx.Err() },
-		"Value":        func(ctx context.Context, _ func()) { ctx.Value(p) },
-		"a context":    func(ctx context.Context, _ func()) { context.AfterFunc(ctx, func() {}) },
+		"Deadline": func(ctx context.Context, _ func()) { ctx.Deadline() },
+		"Done":     func(ctx context.Context, _ func()) { ctx.Done() },
+		"Err":      func(ctx context.Context, _ func()) { _ = ctx.Err() },
+		"Value":    func(ctx context.Context, _ func()) { ctx.Value(p) },
+		"AfterFunc": func(ctx context.Context, _ func()) {
+			ctx.(interface{ AfterFunc(func()) func() bool }).AfterFunc(func() {}) //nolint:forcetypeassert // Get has made it
+		},
 		"a second end": func(_ context.Context, end func()) { end() },
 	} {
 		ctx, end := p.Get(t.Context(), time.Now(), time.Minute)
