@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,94 +16,74 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
 	"github.com/holdfast-go/holdfast/core/internal/term"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-// free grants everything.
-type free struct {
-	driver.Driver
+// guest is a call that goes when its room is closed, and the room's keeper.
+type guest struct {
+	*Room
 
-	fence atomic.Uint64
+	service *memlock.Store
+	looks   func()
 }
 
-func (d *free) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
-	n := max(c.Fences, 1)
-	return driver.Grant{Fence: d.fence.Add(uint64(n)) - uint64(n) + 1, Fences: n}, nil
-}
-func (d *free) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return d.Acquire(ctx, c)
-}
-func (d *free) Release(context.Context, driver.Claim) error       { return nil }
-func (d *free) Renew(_ context.Context, c []driver.Claim) []error { return make([]error, len(c)) }
-func (d *free) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Punctual: true, Forgets: true, Hears: true, Block: true, Fence: true}
+func newGuest() *guest {
+	g := &guest{service: memlock.New(), looks: func() {}}
+	g.Room = NewRoom(context.Background(), call.New(g.service, clock.New(), tasks.New()), g)
+	return g
 }
 
-// work counts who works at the same time.
-type work struct{ stopped atomic.Bool }
-
-func (w *work) Stop(term.Loss) { w.stopped.Store(true) }
-
-func (w *work) Values() context.Context { return nil }
-
-func room(t testing.TB, d driver.Driver) *Room {
-	t.Helper()
-	k := new(keeper)
-	k.Room = NewRoom(context.Background(), call.New(d, clock.New(), tasks.New()), k)
-	return k.Room
+func (g *guest) Gone() error {
+	if g.life.Err() != nil {
+		return ErrClosed
+	}
+	return nil
 }
 
-type keeper struct{ *Room }
+func (g *guest) Until() <-chan struct{} { return nil }
+func (g *guest) Heard(call.Reply)       {}
+func (g *guest) Waits(*hold.Hold)       {}
+func (g *guest) Long()                  {}
 
-func (*keeper) Renewed(*hold.Hold, time.Duration, error) {}
+func (g *guest) Look() bool {
+	g.looks()
+	return false
+}
+
+func (g *guest) Renewed(*hold.Hold, time.Duration, error) {}
+func (g *guest) Left(hold.Outcome, error)                 {}
+
+func (g *guest) get(budget time.Duration) (*hold.Hold, error) {
+	return g.Get(context.Background(), Call{want("n", time.Second), budget, clock.Never, g.Port.Clock.Read()}, g)
+}
+
+func (g *guest) leave(h *hold.Hold) {
+	g.End(context.Background(), h, claim.Left{}, g.Port.Clock.Read(), g)
+}
 
 func want(name string, ttl time.Duration) *hold.Want {
-	return &hold.Want{Name: name, Terms: &hold.Terms{Wish: claim.Wish{TTL: ttl}, Turn: term.Turn{Every: ttl / 3}}, Work: new(work)}
+	return &hold.Want{Name: name, Terms: &hold.Terms{Wish: claim.Wish{TTL: ttl}, Turn: term.Turn{Every: ttl / 3}}, Work: work{}}
 }
 
-func BenchmarkPairOverADriverThatDoesNothing(b *testing.B) {
-	r, w := room(b, new(free)), want("n", 30*time.Second)
-	ctx := context.Background()
-	b.ReportAllocs()
-	for b.Loop() {
-		h, err := get(ctx, r, w, Forever)
-		if err != nil {
-			b.Fatal(err)
-		}
-		leave(ctx, r, h, claim.Left{})
-	}
-}
+type work struct{}
 
-// busy is held for some rounds.
-type busy struct {
-	free
-
-	rounds int
-}
-
-func (d *busy) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
-	return driver.Grant{}, &driver.Held{}
-}
-
-func (d *busy) Wait(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if d.rounds--; d.rounds < 0 {
-		return d.free.Acquire(ctx, c)
-	}
-	<-ctx.Done()
-	return d.Acquire(ctx, c)
-}
+func (work) Stop(term.Loss)          {}
+func (work) Values() context.Context { return nil }
 
 func TestALongWaitLeavesNothingAtItsRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := room(t, &busy{rounds: 10})
-		life := &lab.Followed{Context: t.Context()}
-		r.life = life
-		h, err := get(t.Context(), r, want("n", time.Second), Forever)
+		g, life := newGuest(), &lab.Followed{Context: t.Context()}
+		g.life = life
+		if _, err := g.service.Acquire(t.Context(), driver.Claim{Name: "n", Token: "other", TTL: 10 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		h, err := g.get(Forever)
 		synctest.Wait()
 		if n := life.Followers(); h == nil || n != 0 {
 			t.Errorf("%v, and %d are left", err, n)
 		}
-		leave(t.Context(), r, h, claim.Left{})
+		g.leave(h)
 	})
 }
 
@@ -112,53 +91,39 @@ func TestALongWaitLeavesNothingAtItsRoom(t *testing.T) {
 func TestWhoBeginsToWaitInARoomThatIsClosedLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := room(t, new(free))
-		h, err := get(t.Context(), r, want("n", time.Second), Forever)
+		g := newGuest()
+		h, err := g.get(Forever)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var closes context.CancelFunc
-		r.life, closes = context.WithCancel(t.Context())
+		g.life, closes = context.WithCancel(t.Context())
 		closes()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
 		began := time.Now()
-		if _, err = get(ctx, r, want("n", time.Second), Forever); !errors.Is(err, ErrClosed) || time.Since(began) > 0 {
+		if _, err = g.get(time.Minute); !errors.Is(err, ErrClosed) || time.Since(began) > 0 {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		leave(t.Context(), r, h, claim.Left{})
+		g.leave(h)
 	})
-}
-
-// giver is a guest that the holder leaves as it looks.
-type giver struct {
-	guest
-
-	leave func()
-}
-
-func (g *giver) Look() bool {
-	g.leave()
-	synctest.Wait()
-	return false
 }
 
 func TestWhoIsGivenAHoldAtTheEndOfItsPatienceHasIt(t *testing.T) {
 	t.Parallel()
 	for range 20 { // what comes first is the scheduler's choice
 		synctest.Test(t, func(t *testing.T) {
-			r := room(t, new(free))
-			h, err := get(t.Context(), r, want("n", time.Second), Forever)
+			g := newGuest()
+			h, err := g.get(Forever)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := want("n", time.Second)
-			g := &giver{guest{ctx: t.Context(), room: r, want: w}, sync.OnceFunc(func() { leave(t.Context(), r, h, claim.Left{}) })}
-			h, err = r.Get(t.Context(), Call{w, time.Minute, clock.Never, r.Port.Clock.Read()}, g)
-			if h == nil || err != nil {
+			g.looks = sync.OnceFunc(func() { // the holder leaves
+				g.leave(h)
+				synctest.Wait()
+			})
+			if h, err = g.get(time.Minute); h == nil || err != nil {
 				t.Fatalf("%v, %v", h, err)
 			}
-			leave(t.Context(), r, h, claim.Left{})
+			g.leave(h)
 		})
 	}
 }
