@@ -3,8 +3,6 @@ package claim
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,81 +10,59 @@ import (
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
+	"github.com/holdfast-go/holdfast/core/internal/lab"
 	"github.com/holdfast-go/holdfast/core/internal/sweep"
 	"github.com/holdfast-go/holdfast/core/internal/tasks"
+	"github.com/holdfast-go/holdfast/core/memlock"
 )
 
-// slow is a service that has one name. Each command arrives after a delay of its own, and its answer is lost
-// if that is longer than its caller waits.
-type slow struct {
-	driver.Driver
+// far is a desk whose service is behind a slow network.
+type far struct {
+	*Desk
 
-	mu       sync.Mutex
-	owner    string
-	expires  time.Time
-	releases int
-	takes    int
-	delay    func(op string) time.Duration
+	link    *lab.Net
+	service *memlock.Store
 }
 
-func (s *slow) Capabilities() driver.Capabilities { return driver.Capabilities{} }
-
-func (s *slow) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
-	time.Sleep(s.delay("acquire"))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.owner != "" && s.owner != c.Token && time.Now().Before(s.expires) {
-		return driver.Grant{}, &driver.Held{}
-	}
-	s.takes++
-	s.owner, s.expires = c.Token, time.Now().Add(c.TTL)
-	return driver.Grant{}, nil
+// atDesk runs f in virtual time. Commands take so long until their delay is another one. In the end everything has to be over.
+func atDesk(t *testing.T, delay time.Duration, f func(t *testing.T, d far)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		link := lab.New(service)
+		link.Delay(delay, 0)
+		d := far{NewDesk(call.New(link, clock.New(), tasks.New())), link, service}
+		f(t, d)
+		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
-func (s *slow) Release(_ context.Context, c driver.Claim) error {
-	time.Sleep(s.delay("release"))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.releases++
-	if s.owner != c.Token {
-		return driver.ErrNotOwner
-	}
-	s.owner = ""
-	return nil
-}
-
-func (s *slow) seen() (owner string, takes, releases int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.owner, s.takes, s.releases
+// ask asks for n for 30 s.
+func (d far) ask(ctx context.Context, c *Claim, patience time.Duration) call.Reply {
+	return d.Acquire(ctx, c, wish(30*time.Second), 0, d.Port.Clock.Read(), patience)
 }
 
 func TestWhatALateCommandTakesIsGivenBackSoon(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{400 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &slow{delay: func(op string) time.Duration {
-				if op == "acquire" {
-					return late
-				}
-				return time.Millisecond
-			}}
-			d := NewDesk(call.New(s, clock.New(), tasks.New()))
+		atDesk(t, late, func(t *testing.T, d far) {
 			c := d.New("n")
-			r := d.Acquire(t.Context(), c, wish(30*time.Second), 0, d.Port.Clock.Read(), 300*time.Millisecond)
+			r := d.ask(t.Context(), c, 300*time.Millisecond)
 			if !r.Meaning().Open() || c.Hangs() {
 				t.Fatalf("%s: %v", late, r.Err)
 			}
+			d.link.Delay(time.Millisecond, 0)
 			d.Clean(c, c.Drop(r.Now.Awake()))
-			began := time.Now()
 			time.Sleep(late + 10*time.Millisecond)
-			if owner, takes, _ := s.seen(); owner != "" || takes == 0 {
-				t.Errorf("%s: taken %d times, owned by %q", late, takes, owner)
+			if x, err := d.service.Inspect(t.Context(), "n"); err != nil || x.Held {
+				t.Errorf("%s: %+v, %v", late, x, err)
 			}
-			_, _, given := s.seen()
+			given := d.link.Calls(lab.OpRelease)
 			err := d.Port.Tasks.Wait(t.Context())
-			if _, _, releases := s.seen(); err != nil || releases > 80 || releases > given+1 || len(d.firsts) > 0 {
-				t.Errorf("%s: %v, %d releases in %s, %d until it was given back, %d under way", late, err, releases, time.Since(began), given, len(d.firsts))
+			if n := d.link.Calls(lab.OpRelease); err != nil || n > 80 || n > given+1 || len(d.firsts) > 0 {
+				t.Errorf("%s: %v, %d releases, %d until it was given back, %d under way", late, err, n, given, len(d.firsts))
 			}
 		})
 	}
@@ -94,19 +70,16 @@ func TestWhatALateCommandTakesIsGivenBackSoon(t *testing.T) {
 
 func TestWhileTooManyHangNothingMoreIsSent(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{delay: func(string) time.Duration { return time.Minute }}
-		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+	atDesk(t, time.Minute, func(t *testing.T, d far) {
 		c := d.New("n")
-		send := func() { d.Acquire(t.Context(), c, wish(time.Second), 0, d.Port.Clock.Read(), time.Microsecond) }
 		for range call.Hung {
-			send()
+			d.ask(t.Context(), c, time.Microsecond)
 		}
 		if !d.Port.Crowded() || d.Port.Full() {
 			t.Errorf("crowded %t, full %t", d.Port.Crowded(), d.Port.Full())
 		}
 		for range call.Hung - 1 {
-			send()
+			d.ask(t.Context(), c, time.Microsecond)
 		}
 		for _, want := range []error{call.ErrNoAnswer, call.ErrHung} { // the last one that may, and the first that may not
 			r := d.Wait(t.Context(), c, wish(time.Second), 0, 100*time.Millisecond, nil)
@@ -114,30 +87,19 @@ func TestWhileTooManyHangNothingMoreIsSent(t *testing.T) {
 				t.Errorf("%v, not %v", r.Err, want)
 			}
 		}
-		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestFewCleanUpsHangAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var takes atomic.Int64 // a release
-		takes.Store(int64(time.Second))
-		s := &slow{delay: func(op string) time.Duration {
-			if op == "release" {
-				return time.Duration(takes.Load())
-			}
-			return time.Hour
-		}}
-		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+	atDesk(t, time.Hour, func(t *testing.T, d far) {
 		var all []*Claim
 		for range 100 {
 			c := d.New("n")
-			d.Acquire(t.Context(), c, wish(30*time.Second), 0, d.Port.Clock.Read(), time.Microsecond)
+			d.ask(t.Context(), c, time.Microsecond)
 			all = append(all, c)
 		}
+		d.link.Delay(time.Second, 0)
 		for _, c := range all {
 			d.Clean(c, c.Drop(d.Port.Clock.Now()))
 		}
@@ -149,73 +111,57 @@ func TestFewCleanUpsHangAtOnce(t *testing.T) {
 			if n := d.hangs.Load(); n == 0 || n > row.most {
 				t.Errorf("%d hang, more than %d", n, row.most)
 			}
-			time.AfterFunc(30*time.Second, func() { takes.Store(int64(time.Hour)) })
-		}
-		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
-			t.Error(err)
+			time.AfterFunc(30*time.Second, func() { d.link.Delay(time.Hour, 0) })
 		}
 	})
 }
 
 func TestEachCleanUpBeginsAtOnceHoweverManyWereBefore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slow{delay: func(string) time.Duration { return 0 }}
-		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+	atDesk(t, 0, func(t *testing.T, d far) {
 		var c *Claim
 		for want := range 2 * sweep.Many {
 			c = d.New("n")
 			c.Ask(call.Wait, wish(time.Second), 0)
-			c.Answer(0, driver.Meaning{Kind: driver.HeldBy})
+			c.Answer(0, refused)
 			d.Clean(c, c.Drop(0))
 			synctest.Wait()
-			if _, _, releases := s.seen(); releases != want+1 {
-				t.Errorf("%d of %d have begun", releases, want+1)
+			if n := d.link.Calls(lab.OpRelease); n != want+1 {
+				t.Errorf("%d of %d have begun", n, want+1)
 			}
 		}
 		for d.enter() { // as many as there may be are under way
 		}
 		d.Clean(c, Cleanup{})
 		err := d.Port.Tasks.Wait(t.Context())
-		if _, _, releases := s.seen(); err != nil || releases > 2*sweep.Many {
-			t.Errorf("%v, and %d releases, though each was answered", err, releases)
+		if n := d.link.Calls(lab.OpRelease); err != nil || n > 2*sweep.Many {
+			t.Errorf("%v, and %d releases, though each was answered", err, n)
 		}
 	})
 }
 
 func TestACleanUpThatHangsIsNotSentOnceMore(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var sent atomic.Int32
-		s := &slow{delay: func(op string) time.Duration {
-			if op == "release" {
-				sent.Add(1)
-			}
-			return time.Hour
-		}}
-		d := NewDesk(call.New(s, clock.New(), tasks.New()))
+	atDesk(t, time.Hour, func(t *testing.T, d far) {
 		c := d.New("n")
-		d.Acquire(t.Context(), c, wish(30*time.Second), 0, d.Port.Clock.Read(), 300*time.Millisecond)
+		d.ask(t.Context(), c, 300*time.Millisecond)
 		k := newCleaner(c)
 		for range 3 {
 			k.clean(first)
 		}
-		if n := sent.Load(); n != 1 {
+		if n := d.link.Calls(lab.OpRelease); n != 1 {
 			t.Errorf("%d clean-ups", n)
-		}
-		if err := d.Port.Tasks.Wait(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }
 
-// without is a driver that grants without the service, long after it was asked.
+// without is a driver that grants without the service.
 type without struct {
 	driver.Driver
 
 	takes    time.Duration
 	outage   error
-	released chan string
+	released int
 }
 
 func (w *without) Capabilities() driver.Capabilities { return driver.Capabilities{Degrade: true} }
@@ -227,44 +173,37 @@ func (w *without) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 
 func (w *without) Release(_ context.Context, c driver.Claim) error {
 	if c.Token == "its own" {
-		w.released <- c.Token
+		w.released++
 	}
 	return nil
 }
 
-func TestWhatIsGrantedLateWithoutTheServiceIsReleased(t *testing.T) {
+// The service may still execute what it has not answered. What is granted late, without it, is given back where it was granted.
+func TestWhatIsDoneBehindAGrantWithoutTheService(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &without{takes: time.Minute, released: make(chan string, 9)}
-		d := NewDesk(call.New(w, clock.New(), tasks.New()))
-		c := d.New("n")
-		r := d.Acquire(t.Context(), c, &Wish{TTL: time.Second, Degrade: true}, 0, d.Port.Clock.Read(), 300*time.Millisecond)
-		d.Clean(c, c.Drop(r.Now.Awake()))
-		if err := d.Port.Tasks.Wait(t.Context()); err != nil || len(w.released) == 0 {
-			t.Errorf("%v, released %d times", err, len(w.released))
-		}
-	})
-}
-
-func TestTheServiceMayStillExecuteWhatItHasNotAnswered(t *testing.T) {
-	t.Parallel()
-	for outage, want := range map[error]Cleanup{
-		driver.ErrNotSent:      {},
-		driver.ErrCannotAnswer: {Once: true, For: time.Second},
+	for what, row := range map[string]struct {
+		without
+		want Cleanup
+		late bool
+	}{
+		"nothing was sent": {without{outage: driver.ErrNotSent}, Cleanup{}, false},
+		"no answer":        {without{outage: driver.ErrCannotAnswer}, Cleanup{Once: true, For: time.Second}, false},
+		"granted late":     {without{takes: time.Minute}, Cleanup{Once: true, For: time.Second}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := NewDesk(call.New(&without{outage: outage}, clock.New(), tasks.New()))
+			d := NewDesk(call.New(&row.without, clock.New(), tasks.New()))
 			c := d.New("n")
 			r := d.Acquire(t.Context(), c, &Wish{TTL: time.Second, Degrade: true}, 0, d.Port.Clock.Read(), 300*time.Millisecond)
 			x := c.Drop(r.Now.Awake())
-			if x != want {
-				t.Errorf("%v: %+v", outage, x)
+			if x != row.want {
+				t.Errorf("%s: %+v", what, x)
 			}
 			d.Clean(c, x)
 			d.Close()
 			closed := time.Now()
-			if err := d.Port.Tasks.Wait(t.Context()); err != nil || time.Since(closed) > 2*sweep.AtClose {
-				t.Errorf("%v: %v, and it goes on for %s after Close", outage, err, time.Since(closed))
+			err := d.Port.Tasks.Wait(t.Context())
+			if took := time.Since(closed) - row.takes; err != nil || took > 2*sweep.AtClose || (row.released > 0) != row.late {
+				t.Errorf("%s: %v, it goes on for %s after Close, and releases %d", what, err, took, row.released)
 			}
 		})
 	}
