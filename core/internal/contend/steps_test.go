@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
-	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
@@ -123,6 +122,7 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 		"an answer to another wish":           {asked: came + 1, answered: 20 * ms, err: denied, wish: func(w *hold.Want) { w.Label = "other" }},
 		"silence":                             {asked: 0, answered: patience, err: broken, takes: true},
 		"silence, and less patience":          {asked: came + 1, answered: patience / 2, err: broken, within: patience / 2},
+		"silence from before it came":         {asked: 0, answered: came - 1, err: broken},
 		"silence for a caller who has left":   {asked: 0, answered: patience, err: broken, gone: errors.New("gone")},
 		"no word from a driver that panicked": {asked: came + 1, answered: 20 * ms, err: new(call.Panic)},
 	} {
@@ -143,40 +143,6 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 		if left := patience - now.Sub(at(came).Awake()); row.takes && !errors.Is(s.Err, row.err) || !row.takes && (s.Do != Send || s.For != left) {
 			t.Errorf("%s: %+v", what, s)
 		}
-	}
-}
-
-func TestATryIsNotToldOfASilenceFromBeforeItCame(t *testing.T) {
-	t.Parallel()
-	p := &Place{Table: NewTable()}
-	first, watches := p.NewCaller(0, want("n", 300*ms), true), p.NewCaller(0, want("n", 300*ms), true)
-	first.Next(0)
-	watches.Next(0)
-	p.NewCaller(0, want("n", 300*ms), false).Next(0) // the line stays
-	first.Answered(call.Reply{Err: errors.New("broken"), Now: at(300 * ms)}, nil)
-	now := at(time.Second).Awake()
-	c := p.NewCaller(now, want("n", 300*ms), true)
-	for range 2 {
-		if s := c.Next(now); s.Do != Watch {
-			t.Errorf("%+v", s)
-		}
-	}
-}
-
-// Somebody of this process has had the name since the outage.
-func TestATryIsNotToldOfAnOutageThatIsOver(t *testing.T) {
-	t.Parallel()
-	p := &Place{Table: NewTable()}
-	p.Site.Watch = nobody{}
-	_, a := waits(t, p, 300*ms, call.Reply{Err: call.ErrNoAnswer, Now: at(ms)})
-	waits(t, p, 300*ms, call.Reply{})
-	a.Next(at(ms).Awake(), nil)
-	a.Answered(call.Reply{Err: call.ErrNoAnswer, Now: at(200 * ms)}, false)
-	h, now := a.hold, at(time.Minute)
-	a.Answered(call.Reply{Asked: now, Now: now}, false)
-	p.vacate(h, claim.Cleanup{}, now) // the asker begins for the other one
-	if s := p.NewCaller(now.Awake(), want("n", 300*ms), true).Next(now.Awake()); s.Do != Watch {
-		t.Errorf("%+v", s)
 	}
 }
 
@@ -255,38 +221,5 @@ func TestAGrantThatSuitsNobodyWhoIsFirstGoesToTheNextWhomItSuits(t *testing.T) {
 	}
 	if len(others[1].Words()) != 0 || len(others[2].Words()) != 1 {
 		t.Errorf("%d and %d words", len(others[1].Words()), len(others[2].Words()))
-	}
-}
-
-func TestAGrantThatSuitsNobodyAgainIsReleased(t *testing.T) {
-	t.Parallel()
-	for _, without := range []string{"", "token"} { // the service, the second time
-		p := &Place{Table: NewTable()}
-		p.Can.Hears = true
-		p.Site.Watch = nobody{}
-		first, a := waits(t, p, time.Second, call.Reply{Err: &driver.Held{}, Now: at(ms)})
-		var others []*Caller
-		for i := range 2 {
-			c := p.NewCaller(0, want("n", time.Second), false)
-			c.Want.NoRenewal = i == 0
-			c.Next(0)
-			others = append(others, c)
-		}
-		var s Step
-		grant := call.Reply{Now: at(2 * ms)}
-		for _, leaves := range []*Caller{first, others[0]} {
-			asked := a.Next(at(ms).Awake(), nil).Claim
-			leaves.Leave(nil)
-			if s = a.Answered(grant, false); (s.Behind == asked) != (leaves != first) {
-				t.Fatalf("%q: %+v", without, s)
-			}
-			grant.Grant.Degraded = without
-		}
-		if s = a.Next(at(2*ms).Awake(), nil); without != "" && s.Do == Again && s.Clean.Once {
-			s = a.Next(at(2*ms).Awake(), nil)
-		}
-		if s.Do != Send || s.Want != others[1].Want {
-			t.Errorf("%q: %+v", without, s)
-		}
 	}
 }

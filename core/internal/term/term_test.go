@@ -30,33 +30,6 @@ func TestTrustCountsFromBeforeTheRequestAndEndsBeforeTheTTL(t *testing.T) {
 	}
 }
 
-func TestAnAnswerAfterTrustHasEndedRevivesNothing(t *testing.T) {
-	t.Parallel()
-	x := granted(usual)
-	if !x.Renew(at(time.Second).Awake()) || x.Renew(at(time.Second).Awake()) || x.Confirm() {
-		t.Fatal("one renewal at a time")
-	}
-	if loss := x.Renewed(at(time.Second), at(3*time.Second), 3*time.Second, Yes); loss != Expired {
-		t.Error(loss)
-	}
-	if x.Left(at(3*time.Second)) != 0 || x.Renew(at(3*time.Second).Awake()) || x.Confirm() {
-		t.Error("it is over")
-	}
-}
-
-func TestARenewalIsTrustedFromWhenItWasSentAndForWhatWasSent(t *testing.T) {
-	t.Parallel()
-	x := granted(usual)
-	x.Renew(at(time.Second).Awake())
-	x.Renewed(at(time.Second), at(2*time.Second), 30*time.Second, Yes)
-	if x.Until() != at(time.Second+Trust(30*time.Second)).Awake() {
-		t.Error(x.Until())
-	}
-	if due, _ := x.Due(); due > at(2*time.Second).Awake() || due < at(1900*ms).Awake() {
-		t.Error(due)
-	}
-}
-
 func TestARenewalForAShorterTTLCutsNothingShort(t *testing.T) {
 	t.Parallel()
 	for _, now := range []time.Duration{0, ms, 100 * ms, 1234567 * time.Microsecond, 2967 * ms} {
@@ -92,23 +65,6 @@ func TestAGrantInTheQueueSurvivesAFailedRenewalWhateverItsTTL(t *testing.T) {
 		if x.Look(at(3 * time.Second)); x.loss != Unreachable {
 			t.Errorf("TTL %s: %v", ttl, x.loss)
 		}
-	}
-}
-
-func TestAFailedRenewalIsTriedAgainAndANoEndsAllAtOnce(t *testing.T) {
-	t.Parallel()
-	x := granted(usual)
-	x.Renew(at(time.Second).Awake())
-	x.Renewed(at(time.Second), at(1100*ms), 0, Silence)
-	if due, _ := x.Due(); due <= at(1100*ms).Awake() || due > at(1300*ms).Awake() {
-		t.Error(due)
-	}
-	x.Renew(at(1300 * ms).Awake())
-	if loss := x.Renewed(at(1300*ms), at(1301*ms), 0, NotOwner); loss != Taken || x.Left(at(1301*ms)) != 0 {
-		t.Error(loss)
-	}
-	if at, _ := x.Due(); at != clock.Never {
-		t.Error("nothing is due any more")
 	}
 }
 
@@ -179,18 +135,6 @@ func TestMaxHoldStopsTheTurnAndLeavesTheReleaseToDo(t *testing.T) {
 	}
 }
 
-func TestATurnHasTheNextFenceAndTimeOfItsOwn(t *testing.T) {
-	t.Parallel()
-	x := granted(Turn{Every: time.Second, MaxHold: 2 * ms})
-	if !x.Next(at(2*ms), Turn{Every: time.Second, MaxHold: 10 * ms}) || x.Fence() != 8 || x.Look(at(5*ms)) != None || x.Look(at(12*ms)) != MaxHold {
-		t.Error("the next turn")
-	}
-	x = granted(Turn{Every: time.Second, MaxHold: 2 * ms})
-	if x.Next(at(3*ms), usual) {
-		t.Error("MaxHold is over, if nobody has looked yet")
-	}
-}
-
 func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
@@ -219,7 +163,8 @@ func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 				x.Next(at(2*ms), usual)
 			}
 		}, 3 * ms, false},
-		"it ends": {func(x *Term) { x.End(at(2 * ms)) }, 3 * ms, false},
+		"MaxHold is over, and nobody has looked": {func(x *Term) { *x = granted(Turn{MaxHold: 2 * ms}) }, 3 * ms, false},
+		"it ends":                                {func(x *Term) { x.End(at(2 * ms)) }, 3 * ms, false},
 		"little is left": {func(x *Term) {
 			*x = New(Grant{Asked: at(-2100 * ms), Heard: at(ms), TTL: 3 * time.Second, Fences: 2}, usual)
 		},
@@ -273,7 +218,7 @@ func TestWhatAReleaseHasComeTo(t *testing.T) {
 		if got, loss := x.ReleasedBy(at(row.now), row.a, row.open, row.tried); got != row.want || loss != row.loss {
 			t.Errorf("%+v: %v, %v", row, got, loss)
 		}
-		if x.Look(at(late)) != None || x.Left(at(0)) != 0 {
+		if due, _ := x.Due(); due != clock.Never || x.Look(at(late)) != None || x.Left(at(0)) != 0 {
 			t.Error("it is over")
 		}
 	}
