@@ -86,11 +86,8 @@ func (s *sim) over() {
 		}
 	}
 	s.server.meet(s.theirs(s.now))
-	if s.server.owner != "" && !s.excused[s.server.owner] {
-		s.fail("an orphan: %v", &s.server)
-	}
-	for _, x := range s.server.sharers {
-		if !s.excused[x.token] {
+	for _, h := range s.server.holders {
+		if !s.excused[h.token] {
 			s.fail("an orphan: %v", &s.server)
 		}
 	}

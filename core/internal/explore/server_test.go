@@ -10,34 +10,37 @@ import (
 
 // server is a backend with one name.
 type server struct {
-	owner   string
-	expires time.Duration
-	kept    bool   // nobody owns it, and it stays taken until expires
-	handoff string // with kept: whoever has this takes it over
-	label   string
+	holders []holder      // one, or several who share it
+	label   string        // of the last one
+	kept    time.Duration // nobody has it, and it stays taken until then
+	handoff string        // whoever has this takes it over meanwhile
 	fence   uint64
 	marked  map[string]bool // scopes
 	queue   []entry
 	direct  bool // it grants directly
-	sharers []share
 }
 
-// share is one of several who have the name at the same time.
-type share struct {
+// holder is one who has the name.
+type holder struct {
 	token   string
 	limit   int
 	expires time.Duration
 }
 
-// until is until when a token has the name, 0 if it has not.
-func (s *server) until(token string) time.Duration {
-	for _, x := range s.sharers {
-		if x.token == token {
-			return x.expires
+// of is who has the name with a token; nil if nobody does.
+func (s *server) of(token string) *holder {
+	for i := range s.holders {
+		if s.holders[i].token == token {
+			return &s.holders[i]
 		}
 	}
-	if s.owner == token {
-		return s.expires
+	return nil
+}
+
+// until is until when a token has the name, 0 if it has not.
+func (s *server) until(token string) time.Duration {
+	if h := s.of(token); h != nil {
+		return h.expires
 	}
 	return 0
 }
@@ -72,26 +75,17 @@ type answer struct {
 
 // meet drops what is dead at now.
 func (s *server) meet(now time.Duration) {
-	if (s.owner != "" || s.kept) && now >= s.expires {
-		s.owner, s.kept = "", false
+	if now >= s.kept {
+		s.kept = 0
 	}
-	s.sharers = slices.DeleteFunc(s.sharers, func(x share) bool { return now >= x.expires })
-	alive := s.queue[:0]
-	for _, e := range s.queue {
-		if now < e.dies {
-			alive = append(alive, e)
-		}
-	}
-	s.queue = alive
+	s.holders = slices.DeleteFunc(s.holders, func(h holder) bool { return now >= h.expires })
+	s.queue = slices.DeleteFunc(s.queue, func(e entry) bool { return now >= e.dies })
 }
 
+// leave drops what is known of a token.
 func (s *server) leave(token string) {
-	for i, e := range s.queue {
-		if e.token == token {
-			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
-			return
-		}
-	}
+	s.holders = slices.DeleteFunc(s.holders, func(h holder) bool { return h.token == token })
+	s.queue = slices.DeleteFunc(s.queue, func(e entry) bool { return e.token == token })
 }
 
 func (s *server) grant(c driver.Claim, until time.Duration) driver.Grant {
@@ -101,14 +95,9 @@ func (s *server) grant(c driver.Claim, until time.Duration) driver.Grant {
 	}
 	g := driver.Grant{Fence: s.fence + 1, Fences: n}
 	s.fence += uint64(n)
-	if together(c.Limit) {
-		s.sharers = slices.DeleteFunc(s.sharers, func(x share) bool { return x.token == c.Token })
-		s.sharers = append(s.sharers, share{c.Token, c.Limit, until})
-		s.leave(c.Token)
-		return g
-	}
-	s.owner, s.kept, s.expires, s.label = c.Token, false, until, c.Label
 	s.leave(c.Token)
+	s.holders = append(s.holders, holder{c.Token, c.Limit, until})
+	s.kept, s.label = 0, c.Label
 	return g
 }
 
@@ -117,14 +106,14 @@ func together(limit int) bool { return limit == driver.Readers || limit > 1 }
 // free says whether somebody with this limit may have the name, beside those who have it.
 func (s *server) free(limit int) bool {
 	switch {
-	case s.owner != "" || s.kept:
+	case s.kept > 0:
 		return false
-	case len(s.sharers) == 0:
+	case len(s.holders) == 0:
 		return true
-	case !together(limit) || s.sharers[0].limit != limit:
+	case !together(limit) || s.holders[0].limit != limit:
 		return false
 	}
-	return limit == driver.Readers || len(s.sharers) < limit
+	return limit == driver.Readers || len(s.holders) < limit
 }
 
 // serve gives a free name to the first entry, or has it told.
@@ -142,7 +131,11 @@ func (s *server) serve(now time.Duration) (notes []note) {
 }
 
 func (s *server) held(now time.Duration) *driver.Held {
-	return &driver.Held{Label: s.label, Remaining: max(0, s.expires-now)}
+	until := s.kept
+	for _, h := range s.holders {
+		until = max(until, h.expires)
+	}
+	return &driver.Held{Label: s.label, Remaining: max(0, until-now)}
 }
 
 func (s *server) acquire(now time.Duration, c driver.Claim) (answer, []note) {
@@ -154,7 +147,7 @@ func (s *server) ask(now time.Duration, c driver.Claim) (answer, []note) {
 	switch {
 	case c.Dedup > 0 && s.marked[c.Scope]:
 		return answer{err: &driver.Duplicate{}}, nil
-	case s.kept && c.Handoff != "" && s.handoff == c.Handoff:
+	case s.kept > 0 && c.Handoff != "" && s.handoff == c.Handoff:
 		s.handoff = ""
 		return answer{grant: s.grant(c, now+c.TTL)}, nil
 	case s.until(c.Token) > 0, s.free(c.Limit) && (len(s.queue) == 0 || s.queue[0].token == c.Token):
@@ -186,42 +179,29 @@ func (s *server) wait(now time.Duration, l look, queues bool) (answer, []note) {
 
 func (s *server) renew(now time.Duration, c driver.Claim) error {
 	s.meet(now)
-	for i := range s.sharers {
-		if x := &s.sharers[i]; x.token == c.Token {
-			x.expires = now + c.TTL
-			return nil
-		}
-	}
-	if s.owner != c.Token {
+	h := s.of(c.Token)
+	if h == nil {
 		return driver.ErrNotOwner
 	}
-	s.expires = now + c.TTL
+	h.expires = now + c.TTL
 	return nil
 }
 
-func (s *server) release(now time.Duration, c driver.Claim) (answer, []note) {
+func (s *server) release(now time.Duration, c driver.Claim) (a answer, notes []note) {
 	s.meet(now)
+	switch {
+	case s.of(c.Token) == nil:
+		a.err = driver.ErrNotOwner
+	case c.Keep > 0:
+		s.kept, s.handoff = now+c.Keep, c.Handoff
+	}
+	if a.err == nil && c.Dedup > 0 {
+		s.marked[c.Scope] = true
+	}
 	s.leave(c.Token)
-	a := answer{err: driver.ErrNotOwner}
-	if n := len(s.sharers); n > 0 {
-		s.sharers = slices.DeleteFunc(s.sharers, func(x share) bool { return x.token == c.Token })
-		if len(s.sharers) < n {
-			a.err = nil
-		}
-	}
-	if s.owner == c.Token {
-		a.err = nil
-		s.owner = ""
-		if c.Keep > 0 {
-			s.kept, s.handoff, s.expires = true, c.Handoff, now+c.Keep
-		}
-		if c.Dedup > 0 {
-			s.marked[c.Scope] = true
-		}
-	}
 	return a, s.serve(now)
 }
 
 func (s *server) String() string {
-	return fmt.Sprintf("owner %.4q until %s, kept %t, %d share it, %d queue", s.owner, s.expires, s.kept, len(s.sharers), len(s.queue))
+	return fmt.Sprintf("%+v, kept until %s, %d queue", s.holders, s.kept, len(s.queue))
 }

@@ -30,6 +30,18 @@ func TestTrustCountsFromBeforeTheRequestAndEndsBeforeTheTTL(t *testing.T) {
 	}
 }
 
+// The watchdog may look later than the answer comes.
+func TestAnAnswerAfterTrustHasEndedRevivesNothing(t *testing.T) {
+	t.Parallel()
+	x := granted(usual)
+	if !x.Renew(at(time.Second).Awake()) || x.Renew(at(time.Second).Awake()) || x.Confirm() {
+		t.Fatal("one renewal at a time")
+	}
+	if loss := x.Renewed(at(time.Second), at(3*time.Second), 3*time.Second, Yes); loss != Expired || x.Left(at(time.Second)) != 0 {
+		t.Error(loss)
+	}
+}
+
 func TestARenewalForAShorterTTLCutsNothingShort(t *testing.T) {
 	t.Parallel()
 	for _, now := range []time.Duration{0, ms, 100 * ms, 1234567 * time.Microsecond, 2967 * ms} {
