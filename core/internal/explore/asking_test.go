@@ -13,97 +13,92 @@ import (
 type asking struct {
 	*process
 
-	agent  *agent
 	steps  *contend.Asker
 	wait   *waiting
-	rest   *timer
 	broken bool
 }
 
 func (p *process) start(steps *contend.Asker) {
-	a := &asking{process: p, steps: steps, agent: p.spawn(p.name + " asker")}
-	a.agent.then(a.next)
+	x := &asking{process: p, steps: steps}
+	p.spawn(p.name+" asker", x.run)
 }
 
-func (a *asking) next() {
-	a.broken = false
-	a.carryOn(a.steps.Next(a.awake(), a.breakOff))
+func (x *asking) run(a *agent) {
+	s := x.next()
+	for s.Do != contend.Over {
+		x.carry(a, s)
+		a.pause()
+		switch s.Do {
+		case contend.Again:
+			s = x.next()
+		case contend.Pause:
+			over := false
+			t := x.after(s.For, "the asker's pause", false, func() { over = true })
+			a.until(func() bool { return over || x.broken })
+			t.off = true
+			s = x.next()
+		case contend.Send:
+			s = x.round(a, s)
+		default:
+			x.fail("asker: %d", s.Do)
+		}
+	}
+	x.carry(a, s)
+}
+
+func (x *asking) next() contend.Step {
+	x.broken = false
+	return x.steps.Next(x.awake(), x.breakOff)
 }
 
 // breakOff ends the round, because nobody waits any more.
-func (a *asking) breakOff() {
-	a.broken = true
-	if a.wait != nil {
-		a.wait.end()
-	}
-	if a.rest != nil && !a.rest.off {
-		a.rest.off = true
-		a.agent.then(a.next)
+func (x *asking) breakOff() {
+	x.broken = true
+	if x.wait != nil {
+		x.wait.end()
 	}
 }
 
-func (a *asking) carryOn(s contend.Step) {
-	a.carry(a.agent, s)
-	switch s.Do {
-	case contend.Again:
-		a.agent.then(a.next)
-	case contend.Pause:
-		a.agent.then(func() { a.rest = a.after(s.For, "the asker's pause", false, func() { a.agent.then(a.next) }) })
-	case contend.Send:
-		a.agent.then(func() { a.send(s) })
-	case contend.Over:
-		a.agent.done = true
-		if len(a.agent.todo) == 0 {
-			a.agents = slices.DeleteFunc(a.agents, func(b *agent) bool { return a.agent == b })
-		}
-	default:
-		a.fail("asker: %d", s.Do)
-	}
-}
-
-func (a *asking) send(s contend.Step) {
+func (x *asking) round(a *agent, s contend.Step) contend.Step {
 	c := s.Claim.Ask(call.Wait, &s.Want.Wish, s.Fences)
-	a.say("asker of %s waits with %.4s for %s", a.name, c.Token, c.TTL)
-	answered := func(x answer, asked time.Duration, ok bool) {
-		r := a.reply(x, asked, ok)
-		s.Claim.Answer(r.Now.Awake(), r.Meaning())
-		broken := a.broken
-		a.agent.then(func() { a.carryOn(a.steps.Answered(r, broken)) })
+	x.say("asker of %s waits with %.4s for %s", x.name, c.Token, c.TTL)
+	var r call.Reply
+	over := false
+	x.wait = &waiting{
+		process: x.process, claim: c,
+		heard: func(h *driver.Held) { x.steps.Heard(x.awake(), h) },
+		late:  func(y answer) { x.late(s.Claim, call.Wait, y) },
+		done:  func(y answer, asked time.Duration, ok bool) { r, over = x.reply(y, asked, ok), true },
 	}
-	late := func(x answer) { a.late(s.Claim, call.Wait, x) }
-	w := &waiting{process: a.process, claim: c, late: late, heard: func(h *driver.Held) { a.steps.Heard(a.awake(), h) }}
-	w.done = func(x answer, asked time.Duration, ok bool) {
-		a.wait = nil
-		answered(x, asked, ok)
+	x.wait.begin(s.For)
+	if x.broken {
+		x.wait.end()
 	}
-	a.wait = w
-	w.begin(s.For)
-	if a.broken {
-		w.end()
-	}
+	a.until(func() bool { return over })
+	x.wait = nil
+	s.Claim.Answer(r.Now.Awake(), r.Meaning())
+	return x.steps.Answered(r, x.broken)
 }
 
 // waiting is a Wait of the driver: it looks, and hears.
 type waiting struct {
 	*process
 
-	claim  driver.Claim
-	done   func(x answer, asked time.Duration, ok bool)
-	late   func(answer)
-	heard  func(*driver.Held)
-	bound  *timer
-	look   look
-	asked  time.Duration
-	said   *driver.Held // by the last look
-	asks   bool         // a look is under way
-	over   bool
-	rounds time.Duration
-	sent   *message // the look
+	claim driver.Claim
+	done  func(x answer, asked time.Duration, ok bool)
+	late  func(answer)
+	heard func(*driver.Held)
+	bound *timer
+	look  look
+	asked time.Duration
+	said  *driver.Held // by the last look
+	asks  bool         // a look is under way
+	over  bool
+	sent  *message // the look
 }
 
 func (w *waiting) begin(bound time.Duration) {
 	w.waits = append(w.waits, w)
-	w.rounds = bound
 	w.bound = w.after(bound, "the end of a round", false, w.end)
 	w.send()
 }
@@ -115,13 +110,8 @@ func (w *waiting) send() {
 	l := look{w.claim, w.looks, w.nonces}
 	w.look, w.asked, w.asks = l, w.now, true
 	asked := w.asked
-	t := w.ask("look of "+w.name, w.left(), w.claim.TTL, func() (answer, []note) { return w.server.wait(w.theirs(w.now), l, !w.world.deaf) },
-		func(x answer, ok bool) {
-			if ok {
-				w.answered(x, asked, l)
-			}
-		}, func(x answer) { w.late(x) })
-	t.off = true // the round's own bound counts
+	w.command("look of "+w.name, w.left()+w.claim.TTL-ms, func() (answer, []note) { return w.server.wait(w.theirs(w.now), l, !w.world.deaf) },
+		func(x answer) { w.answered(x, asked, l) })
 	w.sent = w.messages[len(w.messages)-1]
 }
 

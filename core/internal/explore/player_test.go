@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,8 @@ type player struct {
 
 	is     caller
 	name   string
-	agent  *agent
 	steps  *contend.Caller
 	work   *work
-	listen bool
-	hears  bool
 	began  time.Duration
 	ended  time.Duration
 	until  time.Duration // until when it was trusted then
@@ -63,21 +61,37 @@ func (w *work) end(why term.Loss) {
 
 func (p *process) play(is caller, name string) {
 	x := &player{process: p, is: is, name: name}
-	p.callers = append(p.callers, x)
 	x.work = &work{player: x}
-	x.agent = p.spawn(name)
-	begin := func() {
-		x.agent.then(func() {
-			x.began = p.now
-			x.steps = p.place.NewCaller(p.awake(), is.want(x.work), is.once)
-			x.carryOn(x.steps.Next(p.awake()))
-		})
+	p.callers = append(p.callers, x)
+	p.spawn(name, x.run)
+}
+
+func (x *player) run(a *agent) {
+	if x.is.comes > 0 {
+		x.sleep(a, x.is.comes, x.name+" comes")
 	}
-	if is.comes == 0 {
-		begin()
-		return
+	x.began = x.now
+	x.steps = x.place.NewCaller(x.awake(), x.is.want(x.work), x.is.once)
+	s := x.steps.Next(x.awake())
+	for s.Do != contend.Over {
+		x.carry(a, s)
+		a.pause()
+		switch s.Do {
+		case contend.Again:
+			s = x.steps.Next(x.awake())
+		case contend.Send:
+			s = x.attempt(a, s)
+		case contend.Listen:
+			s = x.listen(a)
+		case contend.Watch:
+			s = x.watch(a, s)
+		default:
+			x.fail("%s: %d", x.name, s.Do)
+		}
 	}
-	p.after(is.comes, name+" comes", false, begin)
+	x.carry(a, s)
+	a.pause()
+	x.end(a, s)
 }
 
 func (s *sim) leavers() (all []*player) {
@@ -91,235 +105,175 @@ func (x *player) mayLeave() bool {
 	return x.is.leaves && x.gone == nil && !x.over && x.steps != nil && x.got == nil
 }
 
-// leave is the end of its caller's context. If it waits, it goes as soon as it is its turn to move.
-func (x *player) leave(err error) {
-	x.say("%s is left", x.name)
-	x.gone = err
-	if x.listen { // rather than hear a word that is there
-		x.agent.todo = slices.Insert(x.agent.todo, 0, x.goes)
+// attempt asks, and asks again.
+func (x *player) attempt(a *agent, s contend.Step) contend.Step {
+	for again := true; ; again = false {
+		c := s.Claim.Ask(call.Acquire, &s.Want.Wish, s.Fences)
+		x.say("%s asks with %.4s for %s", x.name, c.Token, c.TTL)
+		r, ok := x.ask(a, "attempt of "+x.name, s.For/2, s.Want.Lifetime(), func() (answer, []note) {
+			return x.server.acquire(x.theirs(x.now), c)
+		}, func(y answer) { x.late(s.Claim, call.Acquire, y) })
+		s.Claim.Answer(r.Now.Awake(), r.Meaning())
+		if ok || !again {
+			return x.steps.Answered(r, x.gone)
+		}
 	}
 }
 
-func (x *player) goes() {
-	if !x.listen {
-		return
+// listen waits for a word. Whose caller has left goes, rather than hear a word that is there.
+func (x *player) listen(a *agent) contend.Step {
+	a.until(func() bool { return x.gone != nil || len(x.steps.Words()) > 0 })
+	if x.gone == nil {
+		return x.steps.Told(<-x.steps.Words())
 	}
-	x.listen = false
 	s, broken := x.steps.Leave(x.gone)
 	x.say("%s leaves, hold %t, broken %t", x.name, s.Hold != nil, broken != nil)
 	if broken != nil {
-		x.agent.then(broken)
+		a.pause()
+		broken()
 	}
-	x.carryOn(s)
+	return s
 }
 
-// hear has x hear its word, if there is one, when it is its turn to move.
-func (x *player) hear() {
-	if !x.listen || x.hears || len(x.steps.Words()) == 0 {
-		return
-	}
-	x.hears = true
-	x.agent.then(func() {
-		x.hears = false
-		if !x.listen { // it has left instead
-			return
-		}
-		x.listen = false
-		x.carryOn(x.steps.Told(<-x.steps.Words()))
-	})
-}
-
-func (x *player) carryOn(s contend.Step) {
-	x.carry(x.agent, s)
-	switch s.Do {
-	case contend.Again:
-		x.agent.then(func() { x.carryOn(x.steps.Next(x.awake())) })
-	case contend.Send:
-		x.agent.then(func() { x.acquire(s, 4) })
-	case contend.Listen:
-		x.agent.then(func() {
-			x.listen = true
-			if x.gone != nil {
-				x.agent.then(x.goes)
-			}
-		})
-	case contend.Watch:
-		x.watch(s)
-	case contend.Over:
-		x.agent.then(func() { x.end(s) })
-	default:
-		x.fail("%s: %d", x.name, s.Do)
-	}
-}
-
-func (x *player) watch(s contend.Step) {
-	done := false
-	x.after(max(0, s.For), x.name+" is not patient any more", false, func() {
-		if !done {
-			done = true
-			x.agent.then(func() { x.end(contend.Step{Do: contend.Over, Err: contend.ErrSilent}) })
-		}
-	})
-	var poll func()
-	poll = func() {
-		if done {
-			return
-		}
+func (x *player) watch(a *agent, s contend.Step) contend.Step {
+	changed, over := false, false
+	x.after(max(0, s.For), x.name+" is not patient any more", false, func() { over = true })
+	a.until(func() bool {
 		select {
 		case <-s.Changed:
-			done = true
-			x.agent.then(func() { x.carryOn(x.steps.Next(x.awake())) })
+			changed = true
 		default:
-			x.polls = append(x.polls, poll)
 		}
+		return changed || over
+	})
+	if over {
+		return contend.Step{Do: contend.Over, Err: contend.ErrSilent}
 	}
-	poll()
+	return x.steps.Next(x.awake())
 }
 
-// acquire sends an attempt, and sends it again.
-func (x *player) acquire(s contend.Step, tries int) {
-	c, asked := s.Claim.Ask(call.Acquire, &s.Want.Wish, s.Fences), x.now
-	x.say("%s asks with %.4s for %s", x.name, c.Token, c.TTL)
-	x.ask("attempt of "+x.name, s.For/2, s.Want.Lifetime(), func() (answer, []note) { return x.server.acquire(x.theirs(x.now), c) },
-		func(a answer, ok bool) {
-			r := x.reply(a, asked, ok)
-			s.Claim.Answer(r.Now.Awake(), r.Meaning())
-			if !ok && tries > 1 {
-				x.agent.then(func() { x.acquire(s, tries-3) })
-				return
-			}
-			x.agent.then(func() { x.carryOn(x.steps.Answered(r, x.gone)) })
-		}, func(a answer) { x.late(s.Claim, call.Acquire, a) })
-}
-
-// end is the end of the call.
-func (x *player) end(s contend.Step) {
+// end is the end of the call, and the work if it has a hold.
+func (x *player) end(a *agent, s contend.Step) {
 	x.err, x.ended = s.Err, x.now
 	if s.Hold == nil {
 		x.say("%s: %v", x.name, s.Err)
-		x.over, x.agent.done = true, true
+		x.over = true
 		return
 	}
+	var left claim.Left
 	x.got = s.Hold
 	if x.err = x.gone; x.err != nil {
 		s.Hold.Forgo()
 		x.work.end(term.None)
-		l := x.place.NewLeaver(s.Hold, claim.Left{})
-		x.finish(&l)
-		return
+	} else {
+		left = x.works(a)
 	}
-	x.begin()
+	l := x.place.NewLeaver(x.got, left)
+	x.leaves, x.until = x.now, x.now+x.got.Remaining(x.awake())
+	x.leave(a, &l)
 }
 
-func (x *player) begin() {
+// works begins and ends the work. It says how to leave the name.
+func (x *player) works(a *agent) (left claim.Left) {
 	turn := x.got.Term()
 	x.say("%s works, fence %d", x.name, turn.Fence())
 	if !x.work.ended {
-		if x.now < x.takenUntil-x.takenUntil/50-2*ms {
-			x.fail("%s works at %s, and the name is to stay taken until %s", x.name, x.now, x.takenUntil)
-		}
-		if x.is.takes && x.faults == 0 && !x.before.hands && !x.before.takes {
-			x.fail("%s takes over, and somebody else has worked in between", x.name)
-		}
-		x.before = x.is
-		if x.is.minHold > 0 {
-			x.takenUntil = time.Duration(turn.Begun()) + x.is.minHold
-		}
-		x.live = append(x.live, x.work)
-		if x.is.scope != "" && x.server.marked[x.is.scope] {
-			x.fail("%s works, and its work is done", x.name)
-		}
-		f := turn.Fence()
-		if f <= x.fenced && !together(x.is.limit) { // of those who share, any may be the first to hear
-			x.fail("%s works with fence %d after %d", x.name, f, x.fenced)
-		}
-		x.fenced = max(x.fenced, f)
+		x.begin(turn)
 	}
-	works := x.is.works
-	if works == 0 {
-		works = 10 * ms
+	x.sleep(a, cmp.Or(x.is.works, 10*ms), x.name+" is done")
+	x.work.end(term.None) // its contexts first
+	x.say("%s ends its work", x.name)
+	a.pause()
+	left.Mark = x.is.scope != "" && x.work.why == term.None
+	if x.is.hands {
+		left.Keep, left.Handoff = 2*time.Second, "secret"
 	}
-	x.after(works, x.name+" is done", false, func() {
-		x.agent.then(func() {
-			x.work.end(term.None) // its contexts first
-			x.say("%s ends its work", x.name)
-		}, func() {
-			left := claim.Left{Mark: x.is.scope != "" && x.work.why == term.None}
-			if x.is.hands {
-				left.Keep, left.Handoff = 2*time.Second, "secret"
-			}
-			l := x.place.NewLeaver(x.got, left)
-			x.finish(&l)
-		})
-	})
+	return left
 }
 
-// finish carries out the end of the hold.
-func (x *player) finish(l *contend.Leaver) {
-	x.leaves, x.until = x.now, x.now+x.got.Remaining(x.awake())
-	x.leaving(l, l.Next(x.reading()))
+// begin looks whether x may work.
+func (x *player) begin(turn term.Term) {
+	if x.now < x.takenUntil-x.takenUntil/50-2*ms {
+		x.fail("%s works at %s, and the name is to stay taken until %s", x.name, x.now, x.takenUntil)
+	}
+	if x.is.takes && x.faults == 0 && !x.before.hands && !x.before.takes {
+		x.fail("%s takes over, and somebody else has worked in between", x.name)
+	}
+	x.before = x.is
+	if x.is.minHold > 0 {
+		x.takenUntil = time.Duration(turn.Begun()) + x.is.minHold
+	}
+	x.live = append(x.live, x.work)
+	if x.is.scope != "" && x.server.marked[x.is.scope] {
+		x.fail("%s works, and its work is done", x.name)
+	}
+	f := turn.Fence()
+	if f <= x.fenced && !together(x.is.limit) { // of those who share, any may be the first to hear
+		x.fail("%s works with fence %d after %d", x.name, f, x.fenced)
+	}
+	x.fenced = max(x.fenced, f)
 }
 
-func (x *player) leaving(l *contend.Leaver, s contend.Step) {
-	x.carry(x.agent, s)
-	switch s.Do {
-	case contend.Again:
-		x.agent.then(func() {
+// leave carries out the end of the hold.
+func (x *player) leave(a *agent, l *contend.Leaver) {
+	s := l.Next(x.reading())
+	for s.Do != contend.Over {
+		x.carry(a, s)
+		a.pause()
+		switch s.Do {
+		case contend.Again:
 			if x.now-x.leaves >= l.Patience() {
-				x.leaving(l, l.GiveUp(x.reading()))
-				return
+				s = l.GiveUp(x.reading())
+			} else {
+				s = l.Next(x.reading())
 			}
-			x.leaving(l, l.Next(x.reading()))
-		})
-	case contend.Idle:
-		idle := l.Idle()
-		var poll func()
-		poll = func() {
-			select {
-			case <-idle:
-				x.agent.then(func() { x.leaving(l, l.Next(x.reading())) })
-			default:
-				x.polls = append(x.polls, poll)
+		case contend.Idle:
+			idle := l.Idle()
+			a.until(func() bool {
+				select {
+				case <-idle:
+					return true
+				default:
+					return idle == nil
+				}
+			})
+			s = l.Next(x.reading())
+		case contend.Send:
+			if x.err != nil && l.Ask.Keep > 0 {
+				x.fail("%s has received nothing, and keeps the name", x.name)
 			}
+			ask := l.Ask
+			r, ok := x.ask(a, "release of "+x.name, s.For/2, ask.TTL, func() (answer, []note) {
+				return x.server.release(x.theirs(x.now), ask)
+			}, nil)
+			x.said = ok && !errors.Is(r.Err, driver.ErrCannotAnswer)
+			s = l.Answered(r)
+		default:
+			x.fail("%s leaves: %d", x.name, s.Do)
 		}
-		if idle == nil {
-			x.agent.then(func() { x.leaving(l, l.Next(x.reading())) })
-			return
-		}
-		poll()
-	case contend.Send:
-		if x.err != nil && l.Ask.Keep > 0 {
-			x.fail("%s has received nothing, and keeps the name", x.name)
-		}
-		x.agent.then(func() {
-			x.ask("release of "+x.name, s.For/2, l.Ask.TTL, func() (answer, []note) { return x.server.release(x.theirs(x.now), l.Ask) },
-				func(a answer, ok bool) {
-					r := x.reply(a, x.now, ok)
-					x.said = ok && !errors.Is(a.err, driver.ErrCannotAnswer)
-					x.agent.then(func() { x.leaving(l, l.Answered(r)) })
-				}, nil)
-		})
-	case contend.Over:
-		if since, ok := x.since[x.got]; ok && s.Behind == nil && l.Outcome.Result == term.Freed && x.now-since >= term.Turns {
-			x.fail("%s passes on what was granted %s ago", x.name, x.now-since)
-		}
-		x.agent.then(func() {
-			x.say("%s is over: %+v", x.name, l.Outcome)
-			if l.Outcome.Result == term.Unconfirmed && x.said && x.now < x.until {
-				x.fail("%s does not know what it was told", x.name)
-			}
-			if l.Outcome.Result == term.Freed && s.Behind == nil && x.work.why != term.None && x.work.why != term.MaxHold {
-				x.fail("%s was lost, and does not know it", x.name)
-			}
-			if l.Outcome.Result != term.Freed {
-				token := x.got.Claim.Cleaner().Token
-				x.excused[token], x.kept[token] = true, l.Outcome.Result == term.Unconfirmed && l.Outcome.Cleanup == claim.Cleanup{}
-			}
-			x.over, x.agent.done = true, true
-		})
-	default:
-		x.fail("%s leaves: %d", x.name, s.Do)
 	}
+	if since, ok := x.since[x.got]; ok && s.Behind == nil && l.Outcome.Result == term.Freed && x.now-since >= term.Turns {
+		x.fail("%s passes on what was granted %s ago", x.name, x.now-since)
+	}
+	x.carry(a, s)
+	a.pause()
+	x.left(s, l.Outcome)
+}
+
+// left looks at what the end has come to.
+func (x *player) left(s contend.Step, o hold.Outcome) {
+	x.say("%s is over: %+v", x.name, o)
+	if o.Result == term.Unconfirmed && x.said && x.now < x.until {
+		x.fail("%s does not know what it was told", x.name)
+	}
+	if o.Result == term.Freed && s.Behind == nil && x.work.why != term.None && x.work.why != term.MaxHold {
+		x.fail("%s was lost, and does not know it", x.name)
+	}
+	if o.Result != term.Freed {
+		token := x.got.Claim.Cleaner().Token
+		x.excused[token], x.kept[token] = true, o.Result == term.Unconfirmed && o.Cleanup == claim.Cleanup{}
+	}
+	x.over = true
 }
 
 func (x *player) String() string { return fmt.Sprintf("%s: over %t, %v", x.name, x.over, x.err) }

@@ -3,6 +3,7 @@ package explore
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -24,11 +25,10 @@ type sim struct {
 	order      int    // of the default schedule: 0 or 1
 	serial     int
 	nonces     int
-	live       []*work       // whose contexts have not ended
-	fenced     uint64        // the largest fence that work has begun with
-	before     caller        // who has worked last
-	takenUntil time.Duration // by MinHold
-	polls      []func()
+	live       []*work         // whose contexts have not ended
+	fenced     uint64          // the largest fence that work has begun with
+	before     caller          // who has worked last
+	takenUntil time.Duration   // by MinHold
 	excused    map[string]bool // tokens that may own the name in the end: they were lost, or their release had no answer
 	kept       map[string]bool // those of them that nobody cleans up behind, since the name may be kept
 	faults     int             // commands and messages that a deviation has lost or held back
@@ -38,22 +38,31 @@ type sim struct {
 	trail   []string
 }
 
-// agent is a goroutine. Each function of todo is one effect; between two of them others can move.
+// agent is a goroutine. It goes on until its next effect, so that others can move before that, or until it has to wait.
 type agent struct {
 	what    string
-	todo    []func()
-	behind  int // a deviation has passed it over: it comes after all others
-	stalled int // for how many moves of time it stands still
-	done    bool
+	next    func() (struct{}, bool)
+	yield   func(struct{}) bool
+	ready   func() bool // what it waits for; nil if it need not wait
+	behind  int         // a deviation has passed it over: it comes after all others
+	stalled int         // for how many moves of time it stands still
 }
 
-func (a *agent) then(fs ...func()) { a.todo = append(a.todo, fs...) }
+// until lets others move, and goes on once ready says so.
+func (a *agent) until(ready func() bool) {
+	a.ready = ready
+	a.yield(struct{}{})
+}
+
+// pause lets others move.
+func (a *agent) pause() { a.until(nil) }
+
+func (a *agent) waits() bool { return a.ready != nil && !a.ready() }
 
 // message is a command, an answer or a note on its way.
 type message struct {
 	what    string
 	arrives func()
-	lost    bool          // it can be lost
 	stuck   bool          // it waits until a deviation, or nothing else, moves it
 	until   time.Duration // and arrives by then
 }
@@ -87,10 +96,21 @@ func (s *sim) theirs(d time.Duration) time.Duration { return d + d/101 }
 func (s *sim) reading() clock.Reading { return at(s.now) }
 func (s *sim) awake() clock.Awake     { return s.reading().Awake() }
 
-func (s *sim) spawn(what string) *agent {
+// spawn begins an agent. At the end of a run, all have ended.
+func (s *sim) spawn(what string, does func(a *agent)) {
 	a := &agent{what: what}
+	a.next, _ = iter.Pull(func(yield func(struct{}) bool) {
+		a.yield = yield
+		does(a)
+	})
 	s.agents = append(s.agents, a)
-	return a
+}
+
+// sleep has a wait for d.
+func (s *sim) sleep(a *agent, d time.Duration, what string) {
+	over := false
+	s.after(d, what, false, func() { over = true })
+	a.until(func() bool { return over })
 }
 
 func (s *sim) after(d time.Duration, what string, strict bool, fires func()) *timer {
@@ -100,8 +120,8 @@ func (s *sim) after(d time.Duration, what string, strict bool, fires func()) *ti
 }
 
 // send puts a message on its way.
-func (s *sim) send(what string, lost bool, late time.Duration, arrives func()) {
-	s.messages = append(s.messages, &message{what: what, arrives: arrives, lost: lost, until: s.now + late})
+func (s *sim) send(what string, late time.Duration, arrives func()) {
+	s.messages = append(s.messages, &message{what: what, arrives: arrives, until: s.now + late})
 }
 
 // kind of a move.
@@ -127,33 +147,30 @@ type move struct {
 func (s *sim) moves(buf []move) []move {
 	ms := buf[:0]
 	for i, t := range s.timers {
-		if t.strict && !t.off && t.at <= s.now { // the watchdog's timer does not wait for anybody
+		if t.strict && t.at <= s.now { // the watchdog's timer does not wait for anybody
 			return append(ms, move{fire, i})
 		}
 	}
 	for i, a := range s.agents {
-		if len(a.todo) > 0 && a.stalled == 0 {
+		if a.stalled == 0 && !a.waits() {
 			ms = append(ms, move{step, i})
 		}
 	}
-	due, strict, next := 0, false, time.Duration(-1)
+	late, next := false, time.Duration(-1)
 	for i, t := range s.timers {
 		switch {
-		case t.off:
 		case t.at <= s.now:
 			ms = append(ms, move{fire, i})
-			due++
-			strict = strict || t.strict
 		case next < 0 || t.at < next:
 			next = t.at
 		}
 	}
 	for i, m := range s.messages {
 		ms = append(ms, move{deliver, i})
-		strict = strict || m.until <= s.now
+		late = late || m.until <= s.now
 	}
 	slices.SortStableFunc(ms, func(a, b move) int { return s.rank(a) - s.rank(b) })
-	if next >= 0 && !strict {
+	if next >= 0 && !late {
 		p := move{pass, 0}
 		if len(ms) == 0 || s.rank(ms[0]) >= rankStuck {
 			ms = slices.Insert(ms, 0, p)
@@ -162,15 +179,13 @@ func (s *sim) moves(buf []move) []move {
 		}
 	}
 	for i, m := range s.messages {
-		if m.lost {
-			ms = append(ms, move{lose, i})
-		}
+		ms = append(ms, move{lose, i})
 		if !m.stuck {
 			ms = append(ms, move{stick, i})
 		}
 	}
 	for i, a := range s.agents {
-		if len(a.todo) > 0 && a.stalled == 0 {
+		if a.stalled == 0 && !a.waits() {
 			ms = append(ms, move{stall, i})
 		}
 	}
@@ -224,10 +239,7 @@ func (s *sim) do(m move, from []move) {
 		a := s.agents[m.i]
 		a.behind = 0
 		s.last = a
-		f := a.todo[0]
-		a.todo = a.todo[1:]
-		f()
-		if a.done && len(a.todo) == 0 {
+		if _, goesOn := a.next(); !goesOn {
 			s.agents = slices.DeleteFunc(s.agents, func(b *agent) bool { return a == b })
 		}
 	case fire:
@@ -258,7 +270,9 @@ func (s *sim) do(m move, from []move) {
 		s.say("stalls: %s", s.agents[m.i].what)
 		s.agents[m.i].stalled = 3
 	case quit:
-		s.leavers()[m.i].leave(errLeft)
+		x := s.leavers()[m.i]
+		x.gone = errLeft
+		s.say("%s is left", x.name)
 	}
 	s.timers = slices.DeleteFunc(s.timers, func(t *timer) bool { return t.off })
 }
@@ -316,7 +330,7 @@ func (s *sim) wake() (some bool) {
 // idle looks, before time goes on, whether somebody waits at the backend for nobody.
 func (s *sim) idle() {
 	for _, a := range s.agents {
-		if len(a.todo) > 0 {
+		if !a.waits() {
 			return
 		}
 	}
