@@ -208,3 +208,41 @@ func TestARenewalThatIsNotSentAnyMoreKeepsNoReleaseWaiting(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatARenewalIsTrustedFor(t *testing.T) {
+	t.Parallel()
+	for what, row := range map[string]struct {
+		had, wants, minHold time.Duration // the TTL of the turn before, and what this one wants
+		trusted             time.Duration
+	}{
+		"no less than before it":               {had: time.Hour, wants: time.Minute, trusted: time.Hour},
+		"MinHold keeps the name, and no trust": {had: time.Minute, wants: time.Minute, minHold: time.Hour, trusted: time.Minute},
+	} {
+		sited(t, clock.New, func(context.Context, []driver.Claim) error { return nil }, func(t *testing.T, s *site) {
+			h := s.hold("n", row.had)
+			h.want.TTL, h.want.MinHold = row.wants, row.minHold
+			h.confirm(s.port)
+			if left, _ := h.Left(s.port.Clock.Read()); left < term.Trust(row.trusted) || left > row.trusted {
+				t.Errorf("%s: trusted for %s", what, left)
+			}
+		})
+	}
+}
+
+func TestWhatIsGrantedAgainDuringTheReleaseIsCleanedUp(t *testing.T) {
+	t.Parallel()
+	sited(t, clock.New, nil, func(t *testing.T, s *site) {
+		for _, answer := range []driver.Kind{driver.Done, driver.Unknown} {
+			h, now := s.hold("n", 3*time.Second), s.port.Clock.Read()
+			h.Claim.Ask(call.Acquire, &h.want.Wish, 0)
+			h.Claim.Answer(now.Awake(), driver.Meaning{})
+			e, _, _ := h.End(now, claim.Left{})
+			e.Send(now)
+			h.Claim.Outcome(call.Acquire, driver.Meaning{Kind: driver.Done}) // after the release or before: nobody knows
+			e.Answered(driver.Meaning{Kind: answer})
+			if o, left := e.Over(now), h.Remaining(now.Awake()); !o.Cleanup.Once || left > 0 {
+				t.Errorf("%d: %+v, and to remain for %s", answer, o, left)
+			}
+		}
+	})
+}

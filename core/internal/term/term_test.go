@@ -123,7 +123,7 @@ func TestMaxHoldStopsTheTurnAndLeavesTheReleaseToDo(t *testing.T) {
 	if x.Look(at(100*ms)) != None || x.Look(at(101*ms)) != MaxHold || x.Look(at(102*ms)) != None || x.Left(at(102*ms)) != 0 {
 		t.Error("told once, and not trusted since")
 	}
-	if x.Renew(at(time.Second).Awake()) || x.Confirm() || x.Next(at(103*ms), usual) {
+	if due, _ := x.Due(); due != x.Until() || x.Renew(at(time.Second).Awake()) || x.Confirm() || x.Next(at(103*ms), usual) {
 		t.Error("not renewed, and no turn")
 	}
 	y := x
