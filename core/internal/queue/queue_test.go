@@ -119,7 +119,7 @@ func TestATryIsToldThatTheAskerHasGone(t *testing.T) {
 	}
 }
 
-func TestAPokeEndsNoWait(t *testing.T) {
+func TestAPokeEndsNoWaitAndWhoIsGivenSomethingAsItLeavesGetsIt(t *testing.T) {
 	t.Parallel()
 	q := New[int, int, string]()
 	l, _, _ := q.Enter("n", false, new(waiter))
@@ -134,7 +134,11 @@ func TestAPokeEndsNoWait(t *testing.T) {
 		t.Error(len(first.Told), len(second.Told))
 	}
 	q.Poke(func(int) bool { return true })
-	if passed, _ := q.Pass("n", 1, false, func(int) bool { return true }); !passed {
+	always := func(int) bool { return true }
+	if passed, asks := q.Pass("n", 7, true, always); passed || asks != nil {
+		t.Error("what was lost before its work has ended is passed on")
+	}
+	if passed, _ := q.Pass("n", 1, false, always); !passed {
 		t.Fatal("not passed")
 	}
 	if word, _ := first.Leave(q); word.Hold != 1 || word.Look || len(first.Told) > 0 {

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,19 +28,4 @@ func TestAllWhoWaitAreToldOfTheLastEnd(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAWaitEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	g := New()
-	g.Enter()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := g.Wait(ctx); err == nil {
-		t.Error("a task was under way")
-	}
-	g.Leave()
-	if err := g.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
