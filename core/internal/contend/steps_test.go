@@ -16,6 +16,18 @@ func at(d time.Duration) clock.Reading { return clock.Reading{}.Earlier(-d) }
 
 const ms = time.Millisecond
 
+// nobody watches.
+type nobody struct{}
+
+func (nobody) Watch(*hold.Hold)                           {}
+func (nobody) Set(*hold.Hold, clock.Awake, time.Duration) {}
+func (nobody) Leave(*hold.Hold)                           {}
+
+// place is one whose backend sends messages.
+func place() *Place {
+	return &Place{Table: NewTable(), Site: hold.Site{Watch: nobody{}}, Can: driver.Capabilities{Hears: true}}
+}
+
 // waits is a call that is refused by reply, or waits behind others.
 func waits(t *testing.T, p *Place, ttl time.Duration, reply call.Reply) (*Caller, *Asker) {
 	t.Helper()
@@ -34,8 +46,7 @@ func waits(t *testing.T, p *Place, ttl time.Duration, reply call.Reply) (*Caller
 // a command had.
 func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
 	t.Parallel()
-	p := &Place{Table: NewTable()}
-	p.Can.Hears = true
+	p := place()
 	silence := call.Reply{Err: call.ErrNoAnswer, Now: at(33 * ms)}
 	short, a := waits(t, p, 100*ms, silence)
 	long, _ := waits(t, p, 3*time.Second, silence)
@@ -63,8 +74,7 @@ func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
 
 func TestSilenceCountsFromTheLastAnswer(t *testing.T) {
 	t.Parallel()
-	p := &Place{Table: NewTable()}
-	p.Can.Hears = true
+	p := place()
 	c, a := waits(t, p, 100*ms, call.Reply{Err: &driver.Held{}, Now: at(90 * ms)})
 	if v := p.Table.Watch("n"); v.News.Held == nil || v.News.At != at(90*ms).Awake() {
 		t.Errorf("who looks is not told of the answer: %+v", v)
@@ -82,8 +92,7 @@ func TestSilenceCountsFromTheLastAnswer(t *testing.T) {
 func TestWhatEndsOneWishIsToldToNobodyElse(t *testing.T) {
 	t.Parallel()
 	for what, ends := range map[string]error{"refused": driver.Refused(errors.New("denied")), "done before": &driver.Duplicate{}} {
-		p := &Place{Table: NewTable()}
-		p.Can.Hears = true
+		p := place()
 		held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
 		first, a := waits(t, p, 100*ms, held)
 		other, _ := waits(t, p, 100*ms, held)
@@ -126,7 +135,7 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 		"silence for a caller who has left":   {asked: 0, answered: patience, err: broken, gone: errors.New("gone")},
 		"no word from a driver that panicked": {asked: came + 1, answered: 20 * ms, err: new(call.Panic)},
 	} {
-		p := &Place{Table: NewTable()}
+		p := place()
 		other := p.NewCaller(0, want("n", ttl), true)
 		if row.wish != nil {
 			row.wish(other.Want)
@@ -148,7 +157,7 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 
 func TestATryWhoseTimeIsOverDoesNotAsk(t *testing.T) {
 	t.Parallel()
-	p := &Place{Table: NewTable()}
+	p := place()
 	other, c := p.NewCaller(0, want("n", 300*ms), true), p.NewCaller(0, want("n", 300*ms), true)
 	other.Next(0)
 	c.Next(0)
@@ -167,9 +176,7 @@ func TestATryWhoseTimeIsOverDoesNotAsk(t *testing.T) {
 // What was granted without the service is for those who asked so. The service knows nothing of its token, so nobody asks with that.
 func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 	t.Parallel()
-	p := &Place{Table: NewTable()}
-	p.Can.Hears = true
-	p.Site.Watch = nobody{}
+	p := place()
 	held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
 	first, a := waits(t, p, time.Second, held)
 	other := p.NewCaller(0, want("n", time.Second), false)
@@ -189,18 +196,9 @@ func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 	}
 }
 
-// nobody watches.
-type nobody struct{}
-
-func (nobody) Watch(*hold.Hold)                           {}
-func (nobody) Set(*hold.Hold, clock.Awake, time.Duration) {}
-func (nobody) Leave(*hold.Hold)                           {}
-
 func TestAGrantThatSuitsNobodyWhoIsFirstGoesToTheNextWhomItSuits(t *testing.T) {
 	t.Parallel()
-	p := &Place{Table: NewTable()}
-	p.Can.Hears = true
-	p.Site.Watch = nobody{}
+	p := place()
 	held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
 	first, a := waits(t, p, time.Second, held)
 	first.Want.NoRenewal = true
