@@ -19,9 +19,7 @@ func (x *Term) Next(now clock.Reading, t Turn) bool {
 	}
 	x.left--
 	x.taken++
-	if x.fence > 0 {
-		x.fence++
-	}
+	x.fence++
 	x.Begin(now, t)
 	return true
 }
