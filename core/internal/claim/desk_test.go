@@ -205,6 +205,9 @@ func TestWhatIsDoneBehindAGrantWithoutTheService(t *testing.T) {
 			if took := time.Since(closed) - row.takes; err != nil || took > 2*sweep.AtClose || (row.released > 0) != row.late {
 				t.Errorf("%s: %v, it goes on for %s after Close, and releases %d", what, err, took, row.released)
 			}
+			if c.Doubtful() != x.Once {
+				t.Errorf("%s: the service may still execute it: %t", what, c.Doubtful())
+			}
 		})
 	}
 }
