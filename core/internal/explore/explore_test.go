@@ -110,78 +110,86 @@ func (w *world) limit(faults int) time.Duration {
 // deviation is a choice that is not the default one.
 type deviation struct{ move, choice int }
 
-// player of schedules.
+// explorer plays schedules of one world. The first that breaks a promise ends the test.
 type explorer struct {
+	*testing.T
+
 	w         *world
 	order     int
+	size      int // about how many schedules there are
 	schedules int
 	steps     int
 	rng       *rand.Rand
 }
 
-// play plays one schedule. It returns how many choices there were at each move.
-func (e *explorer) play(devs []deviation, tracing bool) (widths []int, s *sim) {
-	s = newSim(e.w, e.order)
-	s.tracing = tracing
-	i := 0
+// play plays one schedule, and once more to tell of its moves if it breaks a promise. choose begins it.
+func (e *explorer) play(what any, choose func() func(n int) int) {
+	s := newSim(e.w, e.order)
 	e.schedules++
-	e.steps += s.run(func(n int) int {
-		c := 0
-		for _, d := range devs {
-			if d.move == i {
-				c = d.choice
-			}
-		}
-		if tracing && c != 0 {
-			s.say("-- deviation %d of %d", c, n)
-		}
-		widths = append(widths, n)
-		i++
-		return min(c, n-1)
-	})
-	return widths, s
+	e.steps += s.run(choose())
+	if s.err != nil {
+		s = newSim(e.w, e.order)
+		s.tracing = true
+		s.run(choose())
+		e.Fatalf("world %q, order %d, schedule %v: %v\n%s", e.w.name, e.order, what, s.err, strings.Join(s.trail, "\n"))
+	}
 }
 
-// from plays all schedules with further deviations after devs. keep says whether to play one of them.
-func (e *explorer) from(devs []deviation, deeper int, keep func() bool) ([]deviation, error) {
-	widths, s := e.play(devs, false)
-	if s.err != nil {
-		return devs, s.err
-	}
-	if deeper == 0 {
-		return nil, nil
-	}
+// from plays the schedule with these deviations, and those with further ones. Of the deepest ones some are drawn if there are too many.
+func (e *explorer) from(devs []deviation, deeper int) {
+	var widths []int // how many choices there were at each move
+	e.play(devs, func() func(int) int {
+		widths = nil
+		return func(n int) int {
+			c := 0
+			for _, d := range devs {
+				if d.move == len(widths) {
+					c = d.choice
+				}
+			}
+			widths = append(widths, n)
+			return min(c, n-1)
+		}
+	})
 	first := 0
-	if len(devs) > 0 {
+	if len(devs) == 0 {
+		e.size = size(widths)
+	} else {
 		first = devs[len(devs)-1].move + 1
 	}
-	for i := first; i < len(widths); i++ {
+	for i := first; i < len(widths) && deeper > 0; i++ {
 		for c := 1; c < widths[i]; c++ {
-			if deeper == 1 && !keep() {
-				continue
-			}
-			if bad, err := e.from(append(slices.Clip(devs), deviation{i, c}), deeper-1, keep); err != nil {
-				return bad, err
+			if deeper > 1 || e.rng.IntN(e.size) < *most {
+				e.from(append(slices.Clip(devs), deviation{i, c}), deeper-1)
 			}
 		}
 	}
-	return nil, nil
+}
+
+// size is about how many schedules there are if there are so many choices.
+func size(widths []int) int {
+	sum, size := 0, 1
+	for _, w := range widths {
+		sum += w - 1
+	}
+	for i := range *depth {
+		size = size * sum / (i + 1)
+	}
+	return size
 }
 
 // walk plays one schedule with deviations that are drawn.
-func (e *explorer) walk(seed uint64, tracing bool) *sim {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	s := newSim(e.w, e.order)
-	s.tracing = tracing
-	e.schedules++
-	odds := 2 + rng.IntN(30)
-	e.steps += s.run(func(n int) int {
-		if rng.IntN(odds) > 0 {
-			return 0
+func (e *explorer) walk(seed uint64) {
+	e.play(seed, func() func(int) int {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		odds := 2 + rng.IntN(30)
+		return func(n int) int {
+			if rng.IntN(odds) > 0 {
+				return 0
+			}
+			return rng.IntN(n)
 		}
-		return rng.IntN(n)
 	})
-	return s
 }
 
 func TestEveryScheduleKeepsThePromises(t *testing.T) {
@@ -189,51 +197,19 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
-	began := time.Now()
-	var schedules, steps int
+	t.Logf("%d worlds, seed %d", len(worlds), *seed)
 	for i := range worlds {
 		w := &worlds[i]
 		if *only != "" && w.name != *only {
 			continue
 		}
 		for order := range 2 {
-			e := &explorer{w: w, order: order, rng: rand.New(rand.NewPCG(*seed, uint64(i)))}
-			e.all(t)
-			schedules, steps = schedules+e.schedules, steps+e.steps
+			began, e := time.Now(), &explorer{T: t, w: w, order: order, rng: rand.New(rand.NewPCG(*seed, uint64(i)))}
+			e.from(nil, *depth)
+			for i := range *random {
+				e.walk(*seed + uint64(i))
+			}
+			t.Logf("%-22s order %d: about %7d schedules, %6d played, %8d steps, %s", w.name, order, e.size, e.schedules, e.steps, time.Since(began).Round(ms))
 		}
 	}
-	t.Logf("%d schedules of %d worlds, %d steps in %s; seed %d", schedules, len(worlds), steps, time.Since(began).Round(ms), *seed)
-}
-
-func (e *explorer) all(t *testing.T) {
-	t.Helper()
-	began := time.Now()
-	size := e.size()
-	keep := func() bool { return size <= *most || e.rng.IntN(size) < *most }
-	bad, err := e.from(nil, *depth, keep)
-	if err != nil {
-		_, s := e.play(bad, true)
-		t.Fatalf("world %q, order %d, schedule %v: %v\n%s", e.w.name, e.order, bad, err, strings.Join(s.trail, "\n"))
-	}
-	for i := range *random {
-		if s := e.walk(*seed+uint64(i), false); s.err != nil {
-			s = e.walk(*seed+uint64(i), true)
-			t.Fatalf("world %q, order %d, walk %d: %v\n%s", e.w.name, e.order, *seed+uint64(i), s.err, strings.Join(s.trail, "\n"))
-		}
-	}
-	t.Logf("%-22s order %d: about %7d schedules, %6d played, %8d steps, %s", e.w.name, e.order, size, e.schedules, e.steps, time.Since(began).Round(ms))
-}
-
-// size is about how many schedules there are.
-func (e *explorer) size() int {
-	widths, _ := e.play(nil, false)
-	sum := 0
-	for _, w := range widths {
-		sum += w - 1
-	}
-	size := 1
-	for i := range *depth {
-		size = size * sum / (i + 1)
-	}
-	return size
 }

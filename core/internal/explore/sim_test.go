@@ -312,7 +312,11 @@ func (s *sim) run(choose func(n int) int) (moves int) {
 			s.fail("it does not end")
 			return moves
 		}
-		s.do(buf[choose(len(buf))], buf)
+		c := choose(len(buf))
+		if c > 0 {
+			s.say("-- move %d of %d", c, len(buf))
+		}
+		s.do(buf[c], buf)
 		s.check()
 	}
 	return moves
