@@ -196,6 +196,34 @@ func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 	}
 }
 
+func TestAGrantThatSuitsNobodyAgainIsReleased(t *testing.T) {
+	t.Parallel()
+	for _, without := range []string{"", "token"} { // the service, the second time
+		p := place()
+		first, a := waits(t, p, time.Second, call.Reply{Err: &driver.Held{}, Now: at(ms)})
+		second, third := p.NewCaller(0, want("n", time.Second), false), p.NewCaller(0, want("n", time.Second), false)
+		second.Want.NoRenewal = true
+		second.Next(0)
+		third.Next(0)
+		grant := call.Reply{Now: at(2 * ms)}
+		for _, leaves := range []*Caller{first, second} {
+			asked := a.Next(at(ms).Awake(), nil).Claim
+			leaves.Leave(nil)
+			if s := a.Answered(grant, false); (s.Behind == asked) != (leaves == second) {
+				t.Fatalf("%q: %+v", without, s)
+			}
+			grant.Grant.Degraded = without
+		}
+		s := a.Next(at(2*ms).Awake(), nil)
+		if without != "" && s.Do == Again && s.Clean.Once {
+			s = a.Next(at(2*ms).Awake(), nil)
+		}
+		if s.Do != Send || s.Want != third.Want {
+			t.Errorf("%q: %+v", without, s)
+		}
+	}
+}
+
 func TestAGrantThatSuitsNobodyWhoIsFirstGoesToTheNextWhomItSuits(t *testing.T) {
 	t.Parallel()
 	p := place()

@@ -89,7 +89,11 @@ func (w work) Stop(why term.Loss) {
 
 // hold is a hold that is renewed each third of ttl.
 func (s *site) hold(name string, ttl time.Duration) *Hold {
-	h, now := New(name, &Site{Watch: s.dog, Keeper: s}), s.port.Clock.Read()
+	return s.begin(New(name, &Site{Watch: s.dog, Keeper: s}), ttl)
+}
+
+func (s *site) begin(h *Hold, ttl time.Duration) *Hold {
+	now, name := s.port.Clock.Read(), h.Claim.Name
 	terms := Terms{Wish: claim.Wish{TTL: ttl}, Turn: term.Turn{Every: ttl / 3}}
 	h.Begin(call.Reply{Asked: now, Now: now}, ttl, &Want{Name: name, Terms: &terms, Work: work{s, name}})
 	return h
@@ -218,12 +222,17 @@ func TestWhatARenewalIsTrustedFor(t *testing.T) {
 		"no less than before it":               {had: time.Hour, wants: time.Minute, trusted: time.Hour},
 		"MinHold keeps the name, and no trust": {had: time.Minute, wants: time.Minute, minHold: time.Hour, trusted: time.Minute},
 	} {
-		sited(t, clock.New, func(context.Context, []driver.Claim) error { return nil }, func(t *testing.T, s *site) {
+		sent := 0
+		sited(t, clock.New, func(context.Context, []driver.Claim) error { sent++; return nil }, func(t *testing.T, s *site) {
 			h := s.hold("n", row.had)
 			h.want.TTL, h.want.MinHold = row.wants, row.minHold
 			h.confirm(s.port)
 			if left, _ := h.Left(s.port.Clock.Read()); left < term.Trust(row.trusted) || left > row.trusted {
 				t.Errorf("%s: trusted for %s", what, left)
+			}
+			h.End(s.port.Clock.Read(), claim.Left{})
+			if h.confirm(s.port); sent != 1 { // its goroutine ran late
+				t.Errorf("%s: %d renewals", what, sent)
 			}
 		})
 	}
@@ -243,6 +252,19 @@ func TestWhatIsGrantedAgainDuringTheReleaseIsCleanedUp(t *testing.T) {
 			if o, left := e.Over(now), h.Remaining(now.Awake()); !o.Cleanup.Once || left > 0 {
 				t.Errorf("%d: %+v, and to remain for %s", answer, o, left)
 			}
+		}
+	})
+}
+
+func TestNobodyRenewsAGrantWithoutTheService(t *testing.T) {
+	t.Parallel()
+	sent := 0
+	sited(t, clock.New, func(context.Context, []driver.Claim) error { sent++; return nil }, func(t *testing.T, s *site) {
+		s.begin(New("n", &Site{Watch: s.dog, Keeper: s}).Degraded(driver.Grant{Degraded: "its own"}), 3*time.Second)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s.lost > 0 || sent > 0 {
+			t.Errorf("%d lost, %d renewals", s.lost, sent)
 		}
 	})
 }
