@@ -42,6 +42,17 @@ func waits(t *testing.T, p *Place, ttl time.Duration, reply call.Reply) (*Caller
 	return c, s.Start
 }
 
+// others are calls that wait behind one another, renewed or not.
+func others(p *Place, ttl time.Duration, fixed ...bool) (all []*Caller) {
+	for i, f := range fixed {
+		c := p.NewCaller(0, want("n", time.Duration(1+i)*ttl), false) // another TTL suits
+		c.Want.NoRenewal = f
+		c.Next(0)
+		all = append(all, c)
+	}
+	return all
+}
+
 // A process that stands still hears nothing either. Only those are told that nobody answers who have waited for a TTL, and whose patience
 // a command had.
 func TestSilenceIsToldToThoseWhosePatienceACommandHad(t *testing.T) {
@@ -179,9 +190,7 @@ func TestAGrantWithoutTheServiceThatSuitsNobodyIsReleased(t *testing.T) {
 	p := place()
 	held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
 	first, a := waits(t, p, time.Second, held)
-	other := p.NewCaller(0, want("n", time.Second), false)
-	other.Want.NoRenewal = true
-	other.Next(0)
+	other := others(p, time.Second, true)[0]
 	asked := a.Next(at(ms).Awake(), nil).Claim
 	first.Leave(nil)
 	s := a.Answered(call.Reply{Grant: driver.Grant{Degraded: "token"}, Now: at(time.Second)}, false) // a TTL later
@@ -201,15 +210,12 @@ func TestAGrantThatSuitsNobodyAgainIsReleased(t *testing.T) {
 	for _, without := range []string{"", "token"} { // the service, the second time
 		p := place()
 		first, a := waits(t, p, time.Second, call.Reply{Err: &driver.Held{}, Now: at(ms)})
-		second, third := p.NewCaller(0, want("n", time.Second), false), p.NewCaller(0, want("n", time.Second), false)
-		second.Want.NoRenewal = true
-		second.Next(0)
-		third.Next(0)
+		others := others(p, time.Second, true, false)
 		grant := call.Reply{Now: at(2 * ms)}
-		for _, leaves := range []*Caller{first, second} {
+		for _, leaves := range []*Caller{first, others[0]} {
 			asked := a.Next(at(ms).Awake(), nil).Claim
 			leaves.Leave(nil)
-			if s := a.Answered(grant, false); (s.Behind == asked) != (leaves == second) {
+			if s := a.Answered(grant, false); (s.Behind == asked) != (leaves != first) {
 				t.Fatalf("%q: %+v", without, s)
 			}
 			grant.Grant.Degraded = without
@@ -218,7 +224,7 @@ func TestAGrantThatSuitsNobodyAgainIsReleased(t *testing.T) {
 		if without != "" && s.Do == Again && s.Clean.Once {
 			s = a.Next(at(2*ms).Awake(), nil)
 		}
-		if s.Do != Send || s.Want != third.Want {
+		if s.Do != Send || s.Want != others[1].Want {
 			t.Errorf("%q: %+v", without, s)
 		}
 	}
@@ -230,13 +236,7 @@ func TestAGrantThatSuitsNobodyWhoIsFirstGoesToTheNextWhomItSuits(t *testing.T) {
 	held := call.Reply{Err: &driver.Held{}, Now: at(ms)}
 	first, a := waits(t, p, time.Second, held)
 	first.Want.NoRenewal = true
-	var others []*Caller
-	for i := range 3 {
-		c := p.NewCaller(0, want("n", time.Duration(1+i)*time.Second), false) // another TTL suits
-		c.Want.NoRenewal = i == 1
-		c.Next(0)
-		others = append(others, c)
-	}
+	others := others(p, time.Second, false, true, false)
 	grant := call.Reply{Now: at(2 * ms)}
 	for _, leaves := range []*Caller{first, others[0]} {
 		if s := a.Next(at(ms).Awake(), nil); s.Do != Send || s.Want != leaves.Want {

@@ -125,7 +125,9 @@ func TestAPokeEndsNoWaitAndWhoIsGivenSomethingAsItLeavesGetsIt(t *testing.T) {
 	l, _, _ := q.Enter("n", false, new(waiter))
 	l.Granted(func() int { return 1 })
 	first, second := &waiter{Of: 2}, &waiter{Of: 3}
-	q.Enter("n", false, first)
+	if _, waits, has := q.Enter("n", false, first); !waits || has != 1 {
+		t.Error(waits, has)
+	}
 	q.Enter("n", false, second)
 	for range 3 {
 		q.Poke(func(of int) bool { return of == 2 })

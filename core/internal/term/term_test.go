@@ -147,6 +147,14 @@ func TestMaxHoldStopsTheTurnAndLeavesTheReleaseToDo(t *testing.T) {
 	}
 }
 
+// answered is a renewal that was sent at 2 ms, and its answer.
+func answered(heard time.Duration, a Answer) func(*Term) {
+	return func(x *Term) {
+		x.Confirm()
+		x.Renewed(at(2*ms), at(heard), 3*time.Second, a)
+	}
+}
+
 func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 	t.Parallel()
 	for what, row := range map[string]struct {
@@ -154,22 +162,13 @@ func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 		now  time.Duration
 		want bool
 	}{
-		"all is well":        {func(*Term) {}, 2 * ms, true},
-		"the time of turns":  {func(*Term) {}, 6 * ms, false},
-		"it counts from ...": {func(*Term) {}, 6*ms - 1, true},
-		"one under way":      {func(x *Term) { x.Confirm() }, 3 * ms, false},
-		"one has failed": {func(x *Term) {
-			x.Confirm()
-			x.Renewed(at(2*ms), at(3*ms), 0, Silence)
-		}, 4 * ms, false},
-		"one was answered": {func(x *Term) {
-			x.Confirm()
-			x.Renewed(at(2*ms), at(3*ms), 3*time.Second, Yes)
-		}, 4 * ms, true},
-		"a renewal begins no turns": {func(x *Term) {
-			x.Confirm()
-			x.Renewed(at(2*ms), at(5*ms), 3*time.Second, Yes)
-		}, 6 * ms, false},
+		"all is well":               {func(*Term) {}, 2 * ms, true},
+		"the time of turns":         {func(*Term) {}, 6 * ms, false},
+		"it counts from ...":        {func(*Term) {}, 6*ms - 1, true},
+		"one under way":             {func(x *Term) { x.Confirm() }, 3 * ms, false},
+		"one has failed":            {answered(3*ms, Silence), 4 * ms, false},
+		"one was answered":          {answered(3*ms, Yes), 4 * ms, true},
+		"a renewal begins no turns": {answered(5*ms, Yes), 6 * ms, false},
 		"fences used up": {func(x *Term) {
 			for range 3 {
 				x.Next(at(2*ms), usual)
