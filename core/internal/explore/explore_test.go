@@ -34,9 +34,9 @@ func newSim(w *world, order int) *sim {
 
 // check looks at the promises after a move.
 func (s *sim) check() {
-	for _, w := range s.live[min(1, len(s.live)):] {
-		if l := w.player.is.limit; !together(l) || l != s.live[0].player.is.limit || l > 0 && len(s.live) > l {
-			s.fail("%s and %s work at the same time", s.live[0].player.name, w.player.name)
+	for _, x := range s.live[min(1, len(s.live)):] {
+		if l := x.is.limit; !together(l) || l != s.live[0].is.limit || l > 0 && len(s.live) > l {
+			s.fail("%s and %s work at the same time", s.live[0].name, x.name)
 		}
 	}
 	for _, t := range s.timers {
@@ -44,14 +44,14 @@ func (s *sim) check() {
 			return // a context may end in this very moment
 		}
 	}
-	for _, w := range s.live {
-		h := w.player.got
+	for _, x := range s.live {
+		h := x.got
 		left := h.Remaining(clock.Awake(s.now))
 		if left <= 0 {
-			s.fail("%s works, and is not trusted", w.player.name)
+			s.fail("%s works, and is not trusted", x.name)
 		}
 		if s.server.until(h.Claim.Cleaner().Token) < s.theirs(s.now+left) {
-			s.fail("%s is trusted for %s, and the backend says: %v", w.player.name, left, &s.server)
+			s.fail("%s is trusted for %s, and the backend says: %v", x.name, left, &s.server)
 		}
 	}
 }

@@ -16,52 +16,43 @@ import (
 	"github.com/holdfast-go/holdfast/core/internal/term"
 )
 
-// player plays one caller, from its call until the end of its work.
+// player plays one caller, from its call until the end of its work under the hold.
 type player struct {
 	*process
 
-	is     caller
-	name   string
-	steps  *contend.Caller
-	work   *work
-	began  time.Duration
-	ended  time.Duration
-	until  time.Duration // until when it was trusted then
-	said   bool          // its last release was answered
-	leaves time.Duration // when the end of its hold began
-	gone   error         // its caller has left
-	over   bool
-	got    *hold.Hold
-	err    error
-}
-
-// work is what a caller does under its hold.
-type work struct {
-	player *player
-	ended  bool // its contexts have ended
-	why    term.Loss
+	is      caller
+	name    string
+	steps   *contend.Caller
+	began   time.Duration
+	ended   time.Duration
+	until   time.Duration // until when it was trusted then
+	said    bool          // its last release was answered
+	gone    error         // its caller has left
+	over    bool
+	got     *hold.Hold
+	err     error
+	stopped bool // the contexts of its work have ended
+	why     term.Loss
 }
 
 // Values implements hold.Work.
-func (w *work) Values() context.Context { return nil }
+func (x *player) Values() context.Context { return nil }
 
 // Stop implements hold.Work.
-func (w *work) Stop(why term.Loss) {
-	w.player.say("%s is stopped: %d", w.player.name, why)
-	w.end(why)
+func (x *player) Stop(why term.Loss) {
+	x.say("%s is stopped: %d", x.name, why)
+	x.stop(why)
 }
 
-func (w *work) end(why term.Loss) {
-	if !w.ended {
-		w.ended, w.why = true, why
-		s := w.player.sim
-		s.live = slices.DeleteFunc(s.live, func(x *work) bool { return x == w })
+func (x *player) stop(why term.Loss) {
+	if !x.stopped {
+		x.stopped, x.why = true, why
+		x.live = slices.DeleteFunc(x.live, func(y *player) bool { return y == x })
 	}
 }
 
 func (p *process) play(is caller, name string) {
 	x := &player{process: p, is: is, name: name}
-	x.work = &work{player: x}
 	p.callers = append(p.callers, x)
 	p.spawn(name, x.run)
 }
@@ -71,7 +62,7 @@ func (x *player) run(a *agent) {
 		x.sleep(a, x.is.comes, x.name+" comes")
 	}
 	x.began = x.now
-	x.steps = x.place.NewCaller(x.awake(), x.is.want(x.work), x.is.once)
+	x.steps = x.place.NewCaller(x.awake(), x.is.want(x), x.is.once)
 	s := x.steps.Next(x.awake())
 	for s.Do != contend.Over {
 		x.carry(a, s)
@@ -164,12 +155,12 @@ func (x *player) end(a *agent, s contend.Step) {
 	x.got = s.Hold
 	if x.err = x.gone; x.err != nil {
 		s.Hold.Forgo()
-		x.work.end(term.None)
+		x.stop(term.None)
 	} else {
 		left = x.works(a)
 	}
 	l := x.place.NewLeaver(x.got, left)
-	x.leaves, x.until = x.now, x.now+x.got.Remaining(x.awake())
+	x.until = x.now + x.got.Remaining(x.awake())
 	x.leave(a, &l)
 }
 
@@ -177,14 +168,14 @@ func (x *player) end(a *agent, s contend.Step) {
 func (x *player) works(a *agent) (left claim.Left) {
 	turn := x.got.Term()
 	x.say("%s works, fence %d", x.name, turn.Fence())
-	if !x.work.ended {
+	if !x.stopped {
 		x.begin(turn)
 	}
 	x.sleep(a, cmp.Or(x.is.works, 10*ms), x.name+" is done")
-	x.work.end(term.None) // its contexts first
+	x.stop(term.None) // its contexts first
 	x.say("%s ends its work", x.name)
 	a.pause()
-	left.Mark = x.is.scope != "" && x.work.why == term.None
+	left.Mark = x.is.scope != "" && x.why == term.None
 	if x.is.hands {
 		left.Keep, left.Handoff = 2*time.Second, "secret"
 	}
@@ -203,7 +194,7 @@ func (x *player) begin(turn term.Term) {
 	if x.is.minHold > 0 {
 		x.takenUntil = time.Duration(turn.Begun()) + x.is.minHold
 	}
-	x.live = append(x.live, x.work)
+	x.live = append(x.live, x)
 	if x.is.scope != "" && x.server.marked[x.is.scope] {
 		x.fail("%s works, and its work is done", x.name)
 	}
@@ -216,13 +207,13 @@ func (x *player) begin(turn term.Term) {
 
 // leave carries out the end of the hold.
 func (x *player) leave(a *agent, l *contend.Leaver) {
-	s := l.Next(x.reading())
+	began, s := x.now, l.Next(x.reading())
 	for s.Do != contend.Over {
 		x.carry(a, s)
 		a.pause()
 		switch s.Do {
 		case contend.Again:
-			if x.now-x.leaves >= l.Patience() {
+			if x.now-began >= l.Patience() {
 				s = l.GiveUp(x.reading())
 			} else {
 				s = l.Next(x.reading())
@@ -266,7 +257,7 @@ func (x *player) left(s contend.Step, o hold.Outcome) {
 	if o.Result == term.Unconfirmed && x.said && x.now < x.until {
 		x.fail("%s does not know what it was told", x.name)
 	}
-	if o.Result == term.Freed && s.Behind == nil && x.work.why != term.None && x.work.why != term.MaxHold {
+	if o.Result == term.Freed && s.Behind == nil && x.why != term.None && x.why != term.MaxHold {
 		x.fail("%s was lost, and does not know it", x.name)
 	}
 	if o.Result != term.Freed {

@@ -25,7 +25,7 @@ type sim struct {
 	order      int    // of the default schedule: 0 or 1
 	serial     int
 	nonces     int
-	live       []*work         // whose contexts have not ended
+	live       []*player       // who work: their contexts have not ended
 	fenced     uint64          // the largest fence that work has begun with
 	before     caller          // who has worked last
 	takenUntil time.Duration   // by MinHold
