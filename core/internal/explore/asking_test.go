@@ -105,9 +105,8 @@ func (w *waiting) begin(bound time.Duration) {
 
 // send looks.
 func (w *waiting) send() {
-	w.looks++
 	w.nonces++
-	l := look{w.claim, w.looks, w.nonces}
+	l := look{w.claim, w.nonces}
 	w.look, w.asked, w.asks = l, w.now, true
 	asked := w.asked
 	w.command("look of "+w.name, w.left()+w.claim.TTL-ms, func() (answer, []note) { return w.server.wait(w.theirs(w.now), l, !w.world.deaf) },
@@ -125,7 +124,7 @@ func (w *waiting) answered(x answer, asked time.Duration, l look) {
 		w.finish(x, asked, true)
 		return
 	}
-	if l.number != w.look.number {
+	if l.nonce != w.look.nonce {
 		return
 	}
 	w.asks, w.said = false, h

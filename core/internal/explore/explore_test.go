@@ -82,7 +82,7 @@ func (s *sim) over() {
 		}
 	}
 	for _, e := range s.server.queue {
-		if !s.kept[e.token] { // a look that was held back may come after the release
+		if !s.kept[e.claim.Token] { // a look that was held back may come after the release
 			s.fail("a dead entry: %v", &s.server)
 		}
 	}

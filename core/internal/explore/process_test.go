@@ -19,9 +19,8 @@ type process struct {
 	name    string
 	place   *contend.Place
 	callers []*player
-	waits   []*waiting            // Waits under way
-	watched map[*hold.Hold]*timer // when the watchdog looks at a hold
-	looks   uint64
+	waits   []*waiting                   // Waits under way
+	watched map[*hold.Hold]*timer        // when the watchdog looks at a hold
 	since   map[*hold.Hold]time.Duration // when holds began
 }
 

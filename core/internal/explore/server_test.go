@@ -11,7 +11,6 @@ import (
 // server is a backend with one name.
 type server struct {
 	holders []holder      // one, or several who share it
-	label   string        // of the last one
 	kept    time.Duration // nobody has it, and it stays taken until then
 	handoff string        // whoever has this takes it over meanwhile
 	fence   uint64
@@ -47,17 +46,14 @@ func (s *server) until(token string) time.Duration {
 
 // entry is one place in the queue.
 type entry struct {
-	token  string
-	look   look // that left it there
-	dies   time.Duration
-	number uint64
+	look // that left it there
+	dies time.Duration
 }
 
 // look is what a Wait asks with.
 type look struct {
-	claim  driver.Claim
-	number uint64 // grows with each look of a process
-	nonce  int
+	claim driver.Claim
+	nonce int // grows with each look
 }
 
 // note is a message to whoever waits.
@@ -85,7 +81,7 @@ func (s *server) meet(now time.Duration) {
 // leave drops what is known of a token.
 func (s *server) leave(token string) {
 	s.holders = slices.DeleteFunc(s.holders, func(h holder) bool { return h.token == token })
-	s.queue = slices.DeleteFunc(s.queue, func(e entry) bool { return e.token == token })
+	s.queue = slices.DeleteFunc(s.queue, func(e entry) bool { return e.claim.Token == token })
 }
 
 func (s *server) grant(c driver.Claim, until time.Duration) driver.Grant {
@@ -97,7 +93,7 @@ func (s *server) grant(c driver.Claim, until time.Duration) driver.Grant {
 	s.fence += uint64(n)
 	s.leave(c.Token)
 	s.holders = append(s.holders, holder{c.Token, c.Limit, until})
-	s.kept, s.label = 0, c.Label
+	s.kept = 0
 	return g
 }
 
@@ -118,54 +114,42 @@ func (s *server) free(limit int) bool {
 
 // serve gives a free name to the first entry, or has it told.
 func (s *server) serve(now time.Duration) (notes []note) {
-	if len(s.queue) == 0 || !s.free(s.queue[0].look.claim.Limit) {
+	if len(s.queue) == 0 || !s.free(s.queue[0].claim.Limit) {
 		return nil
 	}
 	e := s.queue[0]
-	if !s.direct || !e.look.claim.Plain() || e.dies-now < driver.PlaceLife(e.look.claim.TTL)/2 {
-		return []note{{token: e.token, nonce: e.look.nonce}}
+	if !s.direct || !e.claim.Plain() || e.dies-now < driver.PlaceLife(e.claim.TTL)/2 {
+		return []note{{token: e.claim.Token, nonce: e.nonce}}
 	}
-	g := s.grant(e.look.claim, e.dies)
-	g.TTL = driver.PlaceLife(e.look.claim.TTL)
-	return []note{{e.token, e.look.nonce, true, g}}
-}
-
-func (s *server) held(now time.Duration) *driver.Held {
-	until := s.kept
-	for _, h := range s.holders {
-		until = max(until, h.expires)
-	}
-	return &driver.Held{Label: s.label, Remaining: max(0, until-now)}
+	g := s.grant(e.claim, e.dies)
+	g.TTL = driver.PlaceLife(e.claim.TTL)
+	return []note{{e.claim.Token, e.nonce, true, g}}
 }
 
 func (s *server) acquire(now time.Duration, c driver.Claim) (answer, []note) {
 	s.meet(now)
-	return s.ask(now, c)
-}
-
-func (s *server) ask(now time.Duration, c driver.Claim) (answer, []note) {
 	switch {
 	case c.Dedup > 0 && s.marked[c.Scope]:
 		return answer{err: &driver.Duplicate{}}, nil
 	case s.kept > 0 && c.Handoff != "" && s.handoff == c.Handoff:
 		s.handoff = ""
 		return answer{grant: s.grant(c, now+c.TTL)}, nil
-	case s.until(c.Token) > 0, s.free(c.Limit) && (len(s.queue) == 0 || s.queue[0].token == c.Token):
+	case s.until(c.Token) > 0, s.free(c.Limit) && (len(s.queue) == 0 || s.queue[0].claim.Token == c.Token):
 		return answer{grant: s.grant(c, now+c.TTL)}, s.serve(now) // who is next may have it beside c
 	}
-	return answer{err: s.held(now)}, s.serve(now)
+	return answer{err: &driver.Held{}}, s.serve(now)
 }
 
 func (s *server) wait(now time.Duration, l look, queues bool) (answer, []note) {
-	s.meet(now)
-	a, notes := s.ask(now, l.claim)
+	a, notes := s.acquire(now, l.claim)
 	if _, held := a.err.(*driver.Held); !held || !queues { //nolint:errorlint // made above
 		return a, notes
 	}
-	for i := range s.queue {
-		if e := &s.queue[i]; e.token == l.claim.Token {
-			if l.number > e.number {
-				e.look, e.number, e.dies = l, l.number, now+driver.PlaceLife(l.claim.TTL)
+	dies := now + driver.PlaceLife(l.claim.TTL)
+	for i, e := range s.queue {
+		if e.claim.Token == l.claim.Token {
+			if l.nonce > e.nonce {
+				s.queue[i] = entry{l, dies}
 			}
 			return a, notes
 		}
@@ -173,7 +157,7 @@ func (s *server) wait(now time.Duration, l look, queues bool) (answer, []note) {
 	if s.until(l.claim.Token) > 0 { // served just now
 		return a, notes
 	}
-	s.queue = append(s.queue, entry{l.claim.Token, l, now + driver.PlaceLife(l.claim.TTL), l.number})
+	s.queue = append(s.queue, entry{l, dies})
 	return a, append(notes, s.serve(now)...)
 }
 

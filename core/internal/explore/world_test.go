@@ -20,7 +20,6 @@ type world struct {
 // caller is one call.
 type caller struct {
 	ttl     time.Duration // 3 s if 0
-	label   string
 	minHold time.Duration
 	maxHold time.Duration
 	limit   int    // as in driver.Claim
@@ -41,7 +40,7 @@ func (c caller) want(w hold.Work) *hold.Want {
 	if ttl == 0 {
 		ttl = 3 * time.Second
 	}
-	want := &hold.Want{Name: "n", Work: w, Terms: &hold.Terms{Wish: claim.Wish{Label: c.label, TTL: ttl, Scope: c.scope, MinHold: c.minHold, Limit: c.limit, NoRenewal: c.fixed}}}
+	want := &hold.Want{Name: "n", Work: w, Terms: &hold.Terms{Wish: claim.Wish{TTL: ttl, Scope: c.scope, MinHold: c.minHold, Limit: c.limit, NoRenewal: c.fixed}}}
 	want.Turn = term.Turn{Every: ttl / 3, MaxHold: c.maxHold}
 	if c.fixed {
 		want.Turn.Every = 0
