@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/contend"
 )
 
@@ -60,113 +61,96 @@ func (x *asking) breakOff() {
 }
 
 func (x *asking) round(a *agent, s contend.Step) contend.Step {
-	c := s.Claim.Ask(call.Wait, &s.Want.Wish, s.Fences)
-	x.say("asker of %s waits with %.4s for %s", x.name, c.Token, c.TTL)
-	var r call.Reply
-	over := false
-	x.wait = &waiting{
-		process: x.process, claim: c,
-		heard: func(h *driver.Held) { x.steps.Heard(x.awake(), h) },
-		late:  func(y answer) { x.late(s.Claim, call.Wait, y) },
-		done:  func(y answer, asked time.Duration, ok bool) { r, over = x.reply(y, asked, ok), true },
-	}
-	x.wait.begin(s.For)
+	w := &waiting{asking: x, of: s.Claim, claim: s.Claim.Ask(call.Wait, &s.Want.Wish, s.Fences)}
+	x.say("asker of %s waits with %.4s for %s", x.name, w.claim.Token, w.claim.TTL)
+	x.wait = w
+	w.waits = append(w.waits, w)
+	w.bound = w.after(s.For, "the end of a round", false, w.end)
+	w.send()
 	if x.broken {
-		x.wait.end()
+		w.end()
 	}
-	a.until(func() bool { return over })
+	a.until(func() bool { return w.over })
 	x.wait = nil
-	s.Claim.Answer(r.Now.Awake(), r.Meaning())
-	return x.steps.Answered(r, x.broken)
+	s.Claim.Answer(w.r.Now.Awake(), w.r.Meaning())
+	return x.steps.Answered(w.r, x.broken)
 }
 
 // waiting is a Wait of the driver: it looks, and hears.
 type waiting struct {
-	*process
+	*asking
 
+	of    *claim.Claim
 	claim driver.Claim
-	done  func(x answer, asked time.Duration, ok bool)
-	late  func(answer)
-	heard func(*driver.Held)
 	bound *timer
 	look  look
-	asked time.Duration
-	said  *driver.Held // by the last look
-	asks  bool         // a look is under way
-	over  bool
 	sent  *message // the look
-}
-
-func (w *waiting) begin(bound time.Duration) {
-	w.waits = append(w.waits, w)
-	w.bound = w.after(bound, "the end of a round", false, w.end)
-	w.send()
+	asked time.Duration
+	asks  bool         // a look is under way
+	said  *driver.Held // by the last look
+	over  bool
+	r     call.Reply // in the end
 }
 
 // send looks.
 func (w *waiting) send() {
 	w.nonces++
 	l := look{w.claim, w.nonces}
-	w.look, w.asked, w.asks = l, w.now, true
-	asked := w.asked
-	w.command("look of "+w.name, w.left()+w.claim.TTL-ms, func() (answer, []note) { return w.server.wait(w.theirs(w.now), l, !w.world.deaf) },
-		func(x answer) { w.answered(x, asked, l) })
+	asked := w.now
+	w.look, w.asked, w.asks = l, asked, true
+	w.command("look of "+w.name, max(0, w.bound.at-w.now)+w.claim.TTL-ms, func() (answer, []note) {
+		return w.server.wait(w.theirs(w.now), l, !w.world.deaf)
+	}, func(x answer) { w.answered(x, asked, l) })
 	w.sent = w.messages[len(w.messages)-1]
 }
 
 func (w *waiting) answered(x answer, asked time.Duration, l look) {
-	if w.over {
-		w.late(x)
-		return
-	}
 	h, held := x.err.(*driver.Held) //nolint:errorlint // made by the server
-	if !held {
+	switch {
+	case w.over:
+		w.late(w.of, call.Wait, x)
+	case !held:
 		w.finish(x, asked, true)
-		return
+	case l.nonce == w.look.nonce:
+		w.asks, w.said = false, h
+		w.steps.Heard(w.awake(), h)
+		if w.world.deaf {
+			w.after(100*ms, "the next look", false, w.again)
+		}
 	}
-	if l.nonce != w.look.nonce {
-		return
-	}
-	w.asks, w.said = false, h
-	w.heard(h)
-	if w.world.deaf {
-		w.after(100*ms, "the next look", false, func() {
-			if !w.over && !w.asks {
-				w.send()
-			}
-		})
+}
+
+// again looks, unless a look is under way.
+func (w *waiting) again() {
+	if !w.over && !w.asks {
+		w.send()
 	}
 }
 
 // hear takes a message. Only that of the very look grants anything.
 func (w *waiting) hear(n note) {
 	switch {
-	case w.over:
-	case n.granted && n.nonce == w.look.nonce:
+	case !n.granted:
+		w.again()
+	case !w.over && n.nonce == w.look.nonce:
 		w.finish(answer{grant: n.grant}, w.asked, true)
-	case !n.granted && !w.asks:
-		w.send()
 	}
 }
 
 // end is the end of the round.
 func (w *waiting) end() {
-	if w.over {
-		return
-	}
-	if w.asks || w.said == nil {
+	switch {
+	case w.over:
+	case w.asks || w.said == nil:
 		w.sent.until = min(w.sent.until, w.now+w.claim.TTL-ms) // a command does not come later than a TTL after it was given up
 		w.finish(answer{}, 0, false)
-		return
+	default:
+		w.finish(answer{err: w.said}, 0, true)
 	}
-	w.finish(answer{err: w.said}, 0, true)
 }
 
 func (w *waiting) finish(x answer, asked time.Duration, ok bool) {
 	w.over, w.bound.off = true, true
 	w.waits = slices.DeleteFunc(w.waits, func(v *waiting) bool { return v == w })
-	w.done(x, asked, ok)
+	w.r = w.reply(x, asked, ok)
 }
-
-// left is what is left of the round.
-func (w *waiting) left() time.Duration { return max(0, w.bound.at-w.now) }
