@@ -3,6 +3,7 @@ package sweep
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,22 +26,32 @@ func later(d time.Duration) {
 	synctest.Wait()
 }
 
-// tally counts clean-ups. What it has is read after later.
-type tally struct {
-	mu    sync.Mutex // protects the fields below
+// counts are of clean-ups.
+type counts struct {
 	n     int
-	began time.Time
 	last  time.Duration // since it began
 	pause time.Duration // the longest between two
 }
 
+// tally counts.
+type tally struct {
+	mu sync.Mutex // protects the fields below
+	counts
+}
+
+func (c *tally) seen() counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
+}
+
 // task is one whose clean-ups c counts, and that come to what comes says.
 func (c *tally) task(d time.Duration, comes func(within time.Duration) Outcome) Task {
-	c.began = time.Now()
+	began := time.Now()
 	return Task{For: d, Clean: func(within time.Duration) Outcome {
 		c.mu.Lock()
-		at := time.Since(c.began)
-		c.n, c.last, c.pause = c.n+1, at, max(c.pause, at-c.last)
+		at := time.Since(began)
+		c.counts = counts{c.n + 1, at, max(c.pause, at-c.last)}
 		c.mu.Unlock()
 		return comes(within)
 	}}
@@ -57,12 +68,12 @@ func TestCleanUpIsRepeatedForItsTimeSoonAndThenLessOften(t *testing.T) {
 		var c tally
 		s.Add(c.task(10*time.Second, answered))
 		later(time.Second / 10)
-		if c.n < 3 {
-			t.Errorf("%d in the first 100 ms", c.n)
+		if c.seen().n < 3 {
+			t.Errorf("%d in the first 100 ms", c.seen().n)
 		}
 		later(time.Hour)
-		if c.last < 10*time.Second || c.last > 11*time.Second || c.pause >= time.Second || c.n > 30 {
-			t.Errorf("%d for %s, up to %s apart", c.n, c.last, c.pause)
+		if c.seen().last < 10*time.Second || c.seen().last > 11*time.Second || c.seen().pause >= time.Second || c.seen().n > 30 {
+			t.Errorf("%d for %s, up to %s apart", c.seen().n, c.seen().last, c.seen().pause)
 		}
 	})
 }
@@ -77,7 +88,7 @@ func TestTheLastCleanUpComesAfterItsTime(t *testing.T) {
 		}
 		later(time.Hour)
 		for i := range all {
-			if last := all[i].last; last < 10*time.Second || last > 12*time.Second {
+			if last := all[i].seen().last; last < 10*time.Second || last > 12*time.Second {
 				t.Errorf("%d: the last one after %s", i, last)
 			}
 		}
@@ -89,15 +100,16 @@ func TestWhileThereIsNoAnswerItGoesOnForThreeTimesAsLong(t *testing.T) {
 	for comes, want := range map[time.Duration]time.Duration{15 * time.Second: 15 * time.Second, time.Hour: 30 * time.Second} {
 		swept(t, func(s *Sweeper) {
 			var c tally
+			began := time.Now()
 			s.Add(c.task(10*time.Second, func(within time.Duration) Outcome {
-				if time.Since(c.began) < comes {
+				if time.Since(began) < comes {
 					return silent(within)
 				}
 				return Answered
 			}))
 			later(time.Hour)
-			if c.last < want-time.Second || c.last > want+time.Second || c.pause > time.Second {
-				t.Errorf("it ended after %s, not %s, up to %s apart", c.last, want, c.pause)
+			if c.seen().last < want-time.Second || c.seen().last > want+time.Second || c.seen().pause > time.Second {
+				t.Errorf("it ended after %s, not %s, up to %s apart", c.seen().last, want, c.seen().pause)
 			}
 		})
 	}
@@ -114,8 +126,8 @@ func TestACleanUpThatIsLostIsRepeatedHoweverSoonItsTimeIsOver(t *testing.T) {
 			return comes(within)
 		}))
 		later(time.Hour)
-		if c.n != 2 {
-			t.Errorf("%d were sent", c.n)
+		if c.seen().n != 2 {
+			t.Errorf("%d were sent", c.seen().n)
 		}
 	})
 }
@@ -124,15 +136,15 @@ func TestWhatIsNewDoesNotWaitForWhatIsDueLater(t *testing.T) {
 	t.Parallel()
 	swept(t, func(s *Sweeper) {
 		var c tally
-		rounds := 0
-		due := Task{After: time.Hour, For: time.Hour + time.Second, Clean: answered, Open: func() bool { rounds++; return true }}
+		var rounds atomic.Int32
+		due := Task{After: time.Hour, For: time.Hour + time.Second, Clean: answered, Open: func() bool { rounds.Add(1); return true }}
 		s.Add(due)
 		later(time.Second)
 		s.Add(c.task(0, answered))
 		s.Add(due)
 		later(time.Second)
-		if c.n == 0 || rounds > 2 {
-			t.Errorf("asked %d times, and looked %d times at two that are not due", c.n, rounds)
+		if c.seen().n == 0 || rounds.Load() > 2 {
+			t.Errorf("asked %d times, and looked %d times at two that are not due", c.seen().n, rounds.Load())
 		}
 	})
 }
@@ -145,17 +157,17 @@ func TestACloseEndsItSoon(t *testing.T) {
 			task := c.task(time.Hour, comes)
 			s.Add(task)
 			later(time.Minute)
-			before := c.n
+			before := c.seen().n
 			s.Close()
 			s.Add(task)
 			later(time.Hour)
-			if c.n < before+2 || c.last < time.Minute+AtClose/2 || c.last > time.Minute+2*AtClose {
-				t.Errorf("%s: %d more, the last after %s", what, c.n-before, c.last-time.Minute)
+			if c.seen().n < before+2 || c.seen().last < time.Minute+AtClose/2 || c.seen().last > time.Minute+2*AtClose {
+				t.Errorf("%s: %d more, the last after %s", what, c.seen().n-before, c.seen().last-time.Minute)
 			}
 			s.Add(short.task(First, comes))
 			later(time.Hour)
-			if short.last > AtClose/2 {
-				t.Errorf("%s: what would end sooner goes on for %s", what, short.last)
+			if short.seen().last > AtClose/2 {
+				t.Errorf("%s: what would end sooner goes on for %s", what, short.seen().last)
 			}
 		})
 	}
@@ -174,7 +186,7 @@ func TestACloseLeavesNobodyOutAndAnOutageIsRememberedWithinABound(t *testing.T) 
 		later(time.Hour)
 		n := 0
 		for i := range all {
-			n += min(all[i].n, 1)
+			n += min(all[i].seen().n, 1)
 		}
 		if n != most {
 			t.Errorf("%d were asked", n)
@@ -196,8 +208,8 @@ func TestWhatAnswersIsNotStarvedByWhatDoesNot(t *testing.T) { //nolint:parallelt
 				}
 				later(50 * time.Millisecond)
 			}
-			if c.n < 200 {
-				t.Errorf("%s: a node that answers was asked %d times for 200 grants", what, c.n)
+			if c.seen().n < 200 {
+				t.Errorf("%s: a node that answers was asked %d times for 200 grants", what, c.seen().n)
 			}
 		})
 	}
@@ -214,8 +226,8 @@ func TestWhatIsSilentIsAskedBesideMoreThanThereIsTimeFor(t *testing.T) {
 			}
 			later(50 * time.Millisecond)
 		}
-		if c.n < 2 {
-			t.Errorf("it was asked %d times", c.n)
+		if c.seen().n < 2 {
+			t.Errorf("it was asked %d times", c.seen().n)
 		}
 	})
 }
@@ -231,8 +243,8 @@ func TestACloseEndsARoundThatIsLong(t *testing.T) {
 		later(time.Millisecond)
 		s.Close()
 		later(time.Hour)
-		if c.last > 4*AtClose {
-			t.Errorf("it went on for %s", c.last)
+		if c.seen().last > 4*AtClose {
+			t.Errorf("it went on for %s", c.seen().last)
 		}
 	})
 }
@@ -246,8 +258,8 @@ func TestWhatIsRefusedAtOnceIsAskedSeldom(t *testing.T) {
 			later(10 * time.Millisecond)
 		}
 		later(time.Hour)
-		if c.n < 1000 || c.n > 2000 {
-			t.Errorf("%d commands", c.n)
+		if c.seen().n < 1000 || c.seen().n > 2000 {
+			t.Errorf("%d commands", c.seen().n)
 		}
 	})
 }
