@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/core/driver"
 	"github.com/holdfast-go/holdfast/core/internal/call"
+	"github.com/holdfast-go/holdfast/core/internal/claim"
 	"github.com/holdfast-go/holdfast/core/internal/clock"
 	"github.com/holdfast-go/holdfast/core/internal/hold"
 )
@@ -163,6 +164,22 @@ func TestATryTakesTheOutcomeOfAnAttemptThatItHasWatched(t *testing.T) {
 		if left := patience - now.Sub(at(came).Awake()); row.takes && !errors.Is(s.Err, row.err) || !row.takes && (s.Do != Send || s.For != left) {
 			t.Errorf("%s: %+v", what, s)
 		}
+	}
+}
+
+// Somebody of this process has had the name since the outage.
+func TestATryIsNotToldOfAnOutageThatIsOver(t *testing.T) {
+	t.Parallel()
+	p := place()
+	_, a := waits(t, p, 300*ms, call.Reply{Err: call.ErrNoAnswer, Now: at(ms)})
+	others(p, 300*ms, false)
+	a.Next(at(ms).Awake(), nil)
+	a.Answered(call.Reply{Err: call.ErrNoAnswer, Now: at(200 * ms)}, false)
+	h, now := a.hold, at(time.Minute)
+	a.Answered(call.Reply{Asked: now, Now: now}, false)
+	p.vacate(h, claim.Cleanup{}, now) // the asker begins for the other one
+	if s := p.NewCaller(now.Awake(), want("n", 300*ms), true).Next(now.Awake()); s.Do != Watch {
+		t.Errorf("%+v", s)
 	}
 }
 

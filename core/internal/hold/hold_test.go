@@ -268,3 +268,22 @@ func TestNobodyRenewsAGrantWithoutTheService(t *testing.T) {
 		}
 	})
 }
+
+func TestConfirmRenewsOnceForAllWhoAsk(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int32
+	const takes = 100 * time.Millisecond
+	sited(t, clock.New, func(context.Context, []driver.Claim) error { sent.Add(1); time.Sleep(takes); return nil }, func(t *testing.T, s *site) {
+		h := s.hold("n", 3*time.Second)
+		time.Sleep(time.Second / 2)
+		began := time.Now()
+		var askers sync.WaitGroup
+		for range 9 {
+			askers.Go(func() { h.Refresh(t.Context(), s.port, 2600*time.Millisecond) })
+		}
+		askers.Wait()
+		if took := time.Since(began); sent.Load() != 1 || took != takes {
+			t.Errorf("%d commands, and all are told after %s", sent.Load(), took)
+		}
+	})
+}
