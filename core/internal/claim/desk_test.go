@@ -87,6 +87,9 @@ func TestWhileTooManyHangNothingMoreIsSent(t *testing.T) {
 				t.Errorf("%v, not %v", r.Err, want)
 			}
 		}
+		if n := d.link.Calls(lab.OpWait); n > 0 {
+			t.Errorf("%d waits", n)
+		}
 	})
 }
 

@@ -202,12 +202,13 @@ func TestFlightsThatAreTooManyEndUnderLoad(t *testing.T) {
 		flights.Store(8)
 		s.Apart, s.Flights = nil, func(int, time.Duration) int { return int(flights.Load()) }
 		s.busy(t.Context())
+		var wg sync.WaitGroup
 		for range 64 {
-			go func() {
+			wg.Go(func() {
 				for range 50 {
 					_, _ = s.Do(t.Context(), "a")
 				}
-			}()
+			})
 		}
 		for _, want := range []int64{8, 2, 8, 1} {
 			flights.Store(want)
@@ -217,6 +218,7 @@ func TestFlightsThatAreTooManyEndUnderLoad(t *testing.T) {
 				t.Errorf("%d flights, and not %d", n, want)
 			}
 		}
+		wg.Wait() // nobody is forgotten
 	})
 }
 
