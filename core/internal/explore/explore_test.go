@@ -209,7 +209,8 @@ func TestEveryScheduleKeepsThePromises(t *testing.T) {
 			for i := range *random {
 				e.walk(*seed + uint64(i))
 			}
-			t.Logf("%-22s order %d: about %7d schedules, %6d played, %8d steps, %s", w.name, order, e.size, e.schedules, e.steps, time.Since(began).Round(ms))
+			t.Logf("%-22s order %d: about %7d schedules, %6d played, %8d steps, %s",
+				w.name, order, e.size, e.schedules, e.steps, time.Since(began).Round(ms))
 		}
 	}
 }

@@ -99,8 +99,11 @@ func (p *process) carry(a *agent, s contend.Step) {
 	}
 }
 
+// executes is what the server does for a command.
+type executes = func() (answer, []note)
+
 // ask sends a command that the server executes by run, and has a wait for its answer, for bound at most. late has what comes after that.
-func (p *process) ask(a *agent, what string, bound, stuck time.Duration, run func() (answer, []note), late func(answer)) (r call.Reply, ok bool) {
+func (p *process) ask(a *agent, what string, bound, stuck time.Duration, run executes, late func(answer)) (r call.Reply, ok bool) {
 	asked, over := p.now, false
 	t := p.after(bound, "no answer: "+what, false, func() { r, over = p.reply(answer{}, asked, false), true })
 	p.command(what, bound+stuck-ms, run, func(x answer) {
@@ -117,7 +120,7 @@ func (p *process) ask(a *agent, what string, bound, stuck time.Duration, run fun
 }
 
 // command is on its way to the server, which executes it by run, and then its answer is on the way to got. Both may be late.
-func (p *process) command(what string, late time.Duration, run func() (answer, []note), got func(answer)) {
+func (p *process) command(what string, late time.Duration, run executes, got func(answer)) {
 	p.send(what, late, func() {
 		var x answer
 		var notes []note
