@@ -176,6 +176,10 @@ func TestATurnNeedsTrustAndNothingInDoubt(t *testing.T) {
 			t.Errorf("%s: %t", what, got)
 		}
 	}
+	x := granted(Turn{Every: time.Second, MaxHold: 2 * ms})
+	if !x.Next(at(2*ms), Turn{MaxHold: 10 * ms}) || x.Look(at(5*ms)) != None || x.Look(at(12*ms)) != MaxHold {
+		t.Error("a turn has a MaxHold of its own")
+	}
 }
 
 func TestAReleaseWaitsForTheRenewalAndNothingIsSentAfterTheEnd(t *testing.T) {
