@@ -39,5 +39,5 @@ if [[ -n ${LOCKORDER:-} ]]; then
 fi
 run ./core ./core/internal/share ./core/memlock ./core/redlock
 # Of redislock the tests of what has mutexes: subscriptions, and round trips that are shared. The others take minutes.
-tests=$(cd core/redislock && grep -hoE '^func Test[A-Za-z0-9]+' merge_test.go hub_test.go line_test.go inspect_test.go | sed 's/func //' | paste -sd '|')
+tests=$(cd core/redislock && grep -hoE '^func Test[A-Za-z0-9]+' merge_test.go subscriber_test.go line_test.go inspect_test.go | sed 's/func //' | paste -sd '|')
 run -run "^($tests)\$" ./core/redislock

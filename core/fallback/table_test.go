@@ -170,7 +170,7 @@ func TestANameThatTheServiceHasCalledHeldIsNotTakenForATTL(t *testing.T) {
 				w.Errorf("%s: %+v", how, m)
 			}
 			w.link.Heal()
-			time.Sleep(5 * time.Second) // places in the queue are dead by then, and c is over
+			time.Sleep(5 * time.Second)                                  // places in the queue are dead by then, and c is over
 			backendtest.OK(w, w.Release(w.Context(), w.acquire("name"))) // so nobody else is at work
 			w.link.All(lab.Refused)
 			w.goesLocal("name", true)
