@@ -35,7 +35,7 @@ func TestADriverThatUsesTheContextOfACallAfterItIsFound(t *testing.T) {
 		virtual(t, func(b *bench) {
 			var kept context.Context
 			locks, err := core.New(&hooked{Driver: b.store, acquire: func(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
-				kept = ctx
+				kept = ctx //nolint:fatcontext // it is used after the call
 				c.during(ctx)
 				return b.store.Acquire(ctx, claim)
 			}})

@@ -11,11 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/core"
 )
 
-func (b *bench) reader(l *core.Locker, name string) *core.Lease {
-	b.Helper()
-	return b.acquire(l, name, core.WithShared())
-}
-
 func TestReadersOfOneProcessDoNotAskOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	each(t, map[string]time.Duration{"that wait": core.WaitForever, "that try": 0}, func(b *bench, wait time.Duration) {

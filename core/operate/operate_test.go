@@ -37,7 +37,7 @@ func TestLeasesAreListedByPrefix(t *testing.T) {
 				b.Errorf("%d leases with %q, not %d", n, prefix, want)
 			}
 		}
-		for range b.operator.Leases(b.Context(), "") {
+		for range b.operator.Leases(b.Context(), "") { //nolint:errcheck // none is looked at
 			break // a caller may have seen enough
 		}
 	})
@@ -84,7 +84,7 @@ func TestWhatThisProcessKnowsIsAddedAndOnlyItKnowsOfADegradedLease(t *testing.T)
 		if fmt.Sprint(kinds) != "map[a:exclusive d:degraded d2:degraded theirs:exclusive]" {
 			b.Errorf("%v", kinds)
 		}
-		for range o.Leases(b.Context(), "d") {
+		for range o.Leases(b.Context(), "d") { //nolint:errcheck // none is looked at
 			break // a caller may have seen enough
 		}
 	})
@@ -200,10 +200,11 @@ func TestMarkersAreListedAndRemoved(t *testing.T) {
 		}
 		backendtest.OK(b, locks.Do(b.Context(), "report", func(context.Context) error { return nil }, core.WithDedup(time.Hour)))
 		n := 0
-		for range o.Markers(b.Context(), "") {
+		for _, err := range o.Markers(b.Context(), "") {
+			backendtest.OK(b, err)
 			n++
 		}
-		for range o.Markers(b.Context(), "") {
+		for range o.Markers(b.Context(), "") { //nolint:errcheck // none is looked at
 			break // a caller may have seen enough
 		}
 		if n != 2 {

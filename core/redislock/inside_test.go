@@ -233,7 +233,7 @@ func FuzzScriptReplies(f *testing.F) {
 			}
 		}
 		cmd := command{script: renewScript}
-		if err := renewed(&cmd, 1, reply, nil)[0]; err == nil && number != 1 && !(form%9 == 7 && a == 1) {
+		if err := renewed(&cmd, 1, reply, nil)[0]; err == nil && number != 1 && (form%9 != 7 || a != 1) {
 			t.Errorf("%q renews", reply)
 		}
 		if err := new(Store).released(cmd, reply, nil); err == nil && number != 1 {

@@ -79,6 +79,16 @@ var deeds = map[string]deed{
 	"inspect":             {does: (*lacker).inspects},
 }
 
+// lacker is a user who may do everything but, when it matters, send one command.
+type lacker struct {
+	*testing.T
+	place
+	store  *redislock.Store
+	lacks  string
+	name   string // of the lock
+	tokens int
+}
+
 func (x *lacker) acquires(ctx context.Context, c driver.Claim) error {
 	g, err := x.store.Acquire(ctx, c)
 	if err == nil && c.Exclusive() && g.Fence < 1e15 {
@@ -141,16 +151,6 @@ var scenes = map[string]func(x *lacker, of kind) driver.Claim{
 		release(x.T, x.store, owner)
 		return c
 	},
-}
-
-// lacker is a user who may do everything but, when it matters, send one command.
-type lacker struct {
-	*testing.T
-	place
-	store  *redislock.Store
-	lacks  string
-	name   string // of the lock
-	tokens int
 }
 
 func newLacker(t *testing.T, addr, lacks string) *lacker {

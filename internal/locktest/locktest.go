@@ -158,8 +158,8 @@ func (b *Backend) ask(ctx context.Context, c driver.Claim, do func(context.Conte
 // Refuse has locks, on b, refuse a name with an error of core; a lock is lost at its release. The holder's label is Secret.
 func Refuse(t testing.TB, b *Backend, locks *core.Locker, name string, with error) {
 	t.Helper()
-	switch with { //nolint:errorlint // these very errors
-	case core.ErrHeld:
+	switch with {
+	case core.ErrHeld: //nolint:errorlint // these very errors
 		Hold(t, Locker(t, b), name, core.WithLabel(Secret))
 	case core.ErrDuplicate:
 		done := func(context.Context) error { return nil }
