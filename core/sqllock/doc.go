@@ -14,9 +14,8 @@
 // statements, unless the pooler knows them: pgx needs default_query_exec_mode=exec or simple_protocol
 // behind PgBouncer before 1.21. Only [WithListen] needs a connection to the server itself.
 //
-// If the lock protects data in the same database, see [HeldInTx]. If you need a lock that ends with one
-// of your transactions, without a lease, use [InTx]. docs/backends/sql.md has the columns, and what to
-// know about each database.
+// If the lock protects data in the same database, see [HeldInTx]. docs/backends/sql.md has the columns, and
+// what to know about each database.
 //
 // # What it promises
 //

@@ -53,23 +53,3 @@ func ExampleNew() {
 	// alone, with a fence: true
 	// <nil>
 }
-
-func ExampleInTx() {
-	ctx := context.Background()
-	db, done := exampleDB(ctx)
-	defer done()
-
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer tx.Rollback()
-	if err := sqllock.InTx(ctx, tx, "order:42"); err != nil {
-		fmt.Println(err)
-		return
-	}
-	// No other transaction that asks for order:42 gets here until this one ends.
-	fmt.Println(tx.Commit())
-	// Output: <nil>
-}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/core/fence"
 )
@@ -45,7 +46,8 @@ import (
 // the lease was renewed after the transaction began. Use READ COMMITTED, the default, or try again. MariaDB fails it with
 // error 1020 at REPEATABLE READ, its default, if innodb_snapshot_isolation is on, as it is from 11.6.2.
 //
-// Of the options, only [WithTable] has an effect. It must be the Store's.
+// It first asks the database for its version, which is a round trip, or two in MySQL. Of the options, only [WithTable] has an
+// effect. It must be the Store's.
 func HeldInTx(ctx context.Context, tx *sql.Tx, name string, f uint64, opts ...Option) error {
 	if tx == nil {
 		return errors.New("sqllock: HeldInTx: nil *sql.Tx")
@@ -68,6 +70,32 @@ func HeldInTx(ctx context.Context, tx *sql.Tx, name string, f uint64, opts ...Op
 	return err
 }
 
+// dialectOf asks in a way that no transaction of PostgreSQL's fails of, and that runs nobody else's function there.
+func dialectOf(ctx context.Context, tx *sql.Tx) (Dialect, error) {
+	var version string
+	asks := func(query string) error { return tx.QueryRowContext(ctx, query).Scan(&version) }
+	if asks("SELECT pg_catalog.version()") == nil {
+		if strings.HasPrefix(version, "PostgreSQL ") {
+			return Postgres, nil
+		}
+		return "", unknownDatabase(version)
+	}
+	if err := asks("SELECT version()"); err != nil {
+		if asks("SELECT sqlite_version()") == nil {
+			return SQLite, nil
+		}
+		return "", err
+	}
+	if version != "" && version[0] >= '1' && version[0] <= '9' {
+		return MySQL, nil
+	}
+	return "", unknownDatabase(version)
+}
+
+func unknownDatabase(version string) error {
+	return fmt.Errorf("sqllock: HeldInTx: unknown database %.60q", version)
+}
+
 func (d Dialect) heldIn(ctx context.Context, tx *sql.Tx, stmt statement, name string, f int64) (held bool, err error) {
 	result, err := tx.ExecContext(ctx, stmt.text, stmt.args([]any{name, f})...)
 	if err != nil {
@@ -82,8 +110,7 @@ func (d Dialect) heldIn(ctx context.Context, tx *sql.Tx, stmt statement, name st
 	return n > 0, err
 }
 
-// PgxTx is what [InPgx] and [HeldInPgx] need of a transaction: a pgx.Tx, or a *pgxpool.Tx. Tag is
-// pgconn.CommandTag; Go infers it.
+// PgxTx is what [HeldInPgx] needs of a transaction: a pgx.Tx, or a *pgxpool.Tx. Tag is pgconn.CommandTag; Go infers it.
 type PgxTx[Tag interface{ RowsAffected() int64 }] interface {
 	Exec(ctx context.Context, sql string, args ...any) (Tag, error)
 }

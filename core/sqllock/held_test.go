@@ -157,9 +157,6 @@ func TestPgxsTransactionsAreCheckedToo(t *testing.T) {
 		tx, err := pool.Begin(t.Context())
 		ok(t, err)
 		defer func() { _ = tx.Rollback(t.Context()) }()
-		if err := sqllock.InPgx(t.Context(), tx, name); err != nil {
-			return err
-		}
 		return sqllock.HeldInPgx(t.Context(), tx, name, x.Fence())
 	}
 	ok(t, inTx("name"))
@@ -179,3 +176,11 @@ func TestPgxsTransactionsAreCheckedToo(t *testing.T) {
 type pgxTag struct{}
 
 func (pgxTag) RowsAffected() int64 { return 0 }
+
+func begin(t *testing.T, db *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	ok(t, err)
+	t.Cleanup(func() { _ = tx.Rollback() }) // most tests have ended it
+	return tx
+}

@@ -13,8 +13,6 @@ const (
 	// page is more rows than so many releases can have left.
 	tidyEvery = 8
 	pageSize  = 32
-	// tidyFrom is behind the rows of InTx, whose deletion would wait for their transactions.
-	tidyFrom = "!"
 )
 
 // tidy deletes what is out of use among a page of rows, now and then: in turn those that follow the name that was
@@ -27,9 +25,9 @@ func (s *Store) tidy(ctx context.Context, name string) {
 	if n%tidyEvery != 0 {
 		return
 	}
-	after := tidyFrom
+	after := ""
 	if n/tidyEvery%2 == 0 {
-		after = max(after, name)
+		after = name
 	}
 	var idle string
 	var names []any
