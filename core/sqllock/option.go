@@ -9,10 +9,9 @@ import (
 type Option interface{ apply(*config) }
 
 type config struct {
-	table    string // quoted, once it is checked
-	unlogged bool
-	listen   func(ctx context.Context) (Listener, error)
-	listens  bool
+	table   string // quoted, once it is checked
+	listen  func(ctx context.Context) (Listener, error)
+	listens bool
 }
 
 type optionFunc func(*config)
@@ -29,8 +28,6 @@ func (d Dialect) configure(opts []Option) (c config, err error) {
 		o.apply(&c)
 	}
 	switch {
-	case c.unlogged && d != Postgres:
-		return c, errUnlogged
 	case c.listens && d != Postgres:
 		return c, errors.New("sqllock: WithListen: only PostgreSQL has LISTEN")
 	case c.listens && c.listen == nil:
@@ -48,19 +45,6 @@ func (d Dialect) configure(opts []Option) (c config, err error) {
 // exclude each other.
 func WithTable(name string) Option {
 	return optionFunc(func(c *config) { c.table = name })
-}
-
-// WithUnlogged makes [Schema] create an UNLOGGED table in PostgreSQL. Its changes are not in the
-// write-ahead log, and wait for no disk.
-//
-// The price: after a crash of the server the table is empty, and a standby that is promoted has it empty,
-// too. Then a name can have a second holder until the first one's lease would have ended, and dedup markers
-// are gone. Holders learn of their loss at the next renewal, and fences still grow, by the clock. Use it
-// where a rare second run is acceptable, or a fence guards the data.
-//
-// It has no effect in [New], nor on a table that exists.
-func WithUnlogged() Option {
-	return optionFunc(func(c *config) { c.unlogged = true })
 }
 
 // WithListen has waiters told by LISTEN and NOTIFY in PostgreSQL. Without it, and while it is broken,

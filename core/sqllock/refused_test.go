@@ -264,29 +264,6 @@ func TestNobodysFunctionRunsAsTheUserOfTheLocks(t *testing.T) {
 	ok(t, err)
 }
 
-// What it means is in the option's documentation: after a crash the table is there, and empty.
-func TestAnUnloggedTableIsEmptyAfterACrash(t *testing.T) {
-	t.Parallel()
-	srv := servers.Postgres(t, durable...)
-	d := postgres(srv.Addr(), "")
-	d.exec(t, schema(t, d.dialect, sqllock.WithUnlogged()))
-	s := sqllock.New(d.open(t), d.dialect)
-	c := driver.Claim{Name: "name", Token: "token", TTL: time.Hour}
-	before := granted(t, s, c)
-	srv.Kill()
-	srv.Restart()
-	var after driver.Grant
-	eventually(t, "somebody else has the name", func() bool {
-		var err error
-		after, err = s.Acquire(t.Context(), driver.Claim{Name: "name", Token: "other", TTL: time.Hour})
-		return err == nil
-	})
-	backendtest.Grows(t, after.Fence, before.Fence)
-	if _, err := sqllock.Schema(sqllock.MySQL, sqllock.WithUnlogged()); err == nil {
-		t.Error("MySQL has unlogged tables")
-	}
-}
-
 // Whatever is wrong, somebody who is paged at night reads what to do.
 func TestAConnectionThatCannotBeHadSaysWhatToDo(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,6 @@
 package sqllock
 
-import (
-	"errors"
-	"strings"
-)
+import "strings"
 
 // Schema returns the statement that creates the table of the locks. It does nothing if the table exists.
 // Any number of processes may run it, even at the same time. If the table exists, running it needs no right to
@@ -13,23 +10,17 @@ import (
 //	…
 //	_, err = db.ExecContext(ctx, schema)
 //
-// Of the options, only [WithTable] and [WithUnlogged] have an effect here.
+// Of the options, only [WithTable] has an effect here.
 func Schema(d Dialect, opts ...Option) (string, error) {
 	c, err := d.configure(opts)
 	if err != nil {
 		return "", err
 	}
-	logged := ""
-	if c.unlogged {
-		logged = "UNLOGGED"
-	}
-	return strings.NewReplacer("TABLE_NAME", c.table, "LOGGED", logged).Replace(schemas[d]), nil
+	return strings.ReplaceAll(schemas[d], "TABLE_NAME", c.table), nil
 }
 
 // maxState is how long a row's state can be in MySQL.
 const maxState = 32000
-
-var errUnlogged = errors.New("sqllock: WithUnlogged: only PostgreSQL has unlogged tables")
 
 // The table has a row for each name, which stays when it is free, since it has the last
 // fence; and one for each dedup marker. Times are microseconds since 1970. Names are compared
@@ -46,7 +37,7 @@ var schemas = map[Dialect]string{
 		RETURN;
 	END IF;
 	BEGIN
-		CREATE LOGGED TABLE IF NOT EXISTS TABLE_NAME (
+		CREATE TABLE IF NOT EXISTS TABLE_NAME (
 			name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
 			token TEXT COLLATE "C" NOT NULL,
 			label TEXT NOT NULL,
