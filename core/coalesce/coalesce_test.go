@@ -98,13 +98,13 @@ func play(t *testing.T, random *rand.Rand) {
 	}
 	link := lab.New(memlock.New()) // what it answers may be old
 	groups := []*Group{newGroup(t, link), newGroup(t, link)}
-	var weather *time.Timer
-	weather = time.AfterFunc(time.Hour, func() { // no two messages take the same time
+	var jitter *time.Timer
+	jitter = time.AfterFunc(time.Hour, func() { // no two messages take the same time
 		link.Delay(upTo(10*time.Millisecond), upTo(10*time.Millisecond))
-		weather.Reset(time.Millisecond)
+		jitter.Reset(time.Millisecond)
 	})
-	weather.Reset(0)
-	defer weather.Stop()
+	jitter.Reset(0)
+	defer jitter.Stop()
 	every, longest := 1+upTo(20*time.Millisecond), 1+upTo(20*time.Millisecond)
 	h := &history{covered: make(map[string]int64)}
 	var wg sync.WaitGroup

@@ -30,7 +30,7 @@ func TestWhoLacksACommandIsNeverToldAnythingWrong(t *testing.T) {
 			x := newLacker(t, server.Addr(), lacks)
 			for which, of := range kinds {
 				for where, begin := range scenes {
-					for what, d := range deeds {
+					for what, d := range actions {
 						x.tokens++
 						x.name = fmt.Sprint("name-", x.tokens)
 						x.tries(fmt.Sprintf("%s: %s: %s", which, where, what), d, with(begin(x, of), d.opts...))
@@ -54,15 +54,15 @@ func commands(acl []any) (names []string) {
 	return names
 }
 
-// deed is what a lacker does with a claim.
-type deed struct {
+// action is what a lacker does with a claim.
+type action struct {
 	does         func(*lacker, context.Context, driver.Claim) error
 	takes, frees bool // what no error means
 	opts         []kind
 }
 
-// deeds are what scripts do.
-var deeds = map[string]deed{
+// actions are what scripts do.
+var actions = map[string]action{
 	"acquire":             {does: (*lacker).acquires, takes: true},
 	"acquire with dedup":  {does: (*lacker).acquires, takes: true, opts: []kind{dedups}},
 	"acquire by hand-off": {does: (*lacker).acquires, takes: true, opts: []kind{handedOff}},
@@ -166,7 +166,7 @@ func newLacker(t *testing.T, addr, lacks string) *lacker {
 var gathering = editing(func(b []byte) ([]byte, error) { time.Sleep(time.Millisecond); return b, nil })
 
 // tries does the same with some claims at once, without the permission.
-func (x *lacker) tries(what string, d deed, claims ...driver.Claim) {
+func (x *lacker) tries(what string, d action, claims ...driver.Claim) {
 	x.Helper()
 	before, errs := make([]standing, len(claims)), make([]error, len(claims))
 	for i, c := range claims {
@@ -192,7 +192,7 @@ func (x *lacker) tries(what string, d deed, claims ...driver.Claim) {
 }
 
 // wrong is what err says and is not so, if anything.
-func (d deed) wrong(c driver.Claim, before, after standing, err error) string {
+func (d action) wrong(c driver.Claim, before, after standing, err error) string {
 	m := driver.Explain(err)
 	ours, was := slices.Contains(after.owners, c.Token), slices.Contains(before.owners, c.Token)
 	same := slices.Equal(before.owners, after.owners)
@@ -231,7 +231,7 @@ func (x *lacker) many() {
 		}
 	}
 	for _, what := range []string{"acquire", "release"} {
-		x.tries("many "+what, deeds[what], claims...)
+		x.tries("many "+what, actions[what], claims...)
 		crowd(len(claims), func(i int) { _, _ = x.store.Acquire(x.Context(), claims[i]) })
 	}
 }
