@@ -148,12 +148,12 @@ func verdict(chosen []*change, reasons map[string]string) int {
 	return complaints
 }
 
-// needed are the packages whose tests may judge the chosen mutants: their own, and core and the explorer for what is below core.
+// needed are the packages whose tests may judge the chosen mutants: their own, and core and the explorer for what core is made of.
 func needed(chosen []*change) []string {
 	dirs := map[string]bool{}
 	for _, c := range chosen {
 		dirs[c.dir] = true
-		if strings.HasPrefix(c.dir, "core/internal/") {
+		if strings.HasPrefix(c.dir, "core/internal/") || c.dir == "core/fallback" {
 			dirs["core"], dirs["core/internal/explore"] = true, true
 		}
 	}
