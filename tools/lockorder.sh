@@ -37,7 +37,7 @@ if [[ -n ${LOCKORDER:-} ]]; then
 	run $LOCKORDER
 	exit
 fi
-run ./core ./core/internal/share ./core/memlock ./core/redlock
+run -skip Memory ./core ./core/internal/share ./core/memlock ./core/redlock # these mutexes take memory themselves
 # Of redislock the tests of what has mutexes: subscriptions, and round trips that are shared. The others take minutes.
 tests=$(cd core/redislock && grep -hoE '^func Test[A-Za-z0-9]+' merge_test.go subscriber_test.go line_test.go inspect_test.go | sed 's/func //' | paste -sd '|')
 run -run "^($tests)\$" ./core/redislock
