@@ -183,7 +183,7 @@ func TestACloseLeavesNobodyOutAndAnOutageIsRememberedWithinABound(t *testing.T) 
 			s.Add(task)
 		}
 		s.Close()
-		later(time.Hour)
+		later(AtClose)
 		n := 0
 		for i := range all {
 			n += min(all[i].seen().n, 1)
