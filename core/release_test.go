@@ -64,6 +64,14 @@ func TestAReleaseReturnsByItsBound(t *testing.T) {
 			b.store.SetDelay(time.Hour)
 			b.took(want, 0, func() { b.is(x.Release(context.Background()), core.ErrUnavailable) })
 			b.store.SetDelay(0)
+			answer := make(chan struct{})
+			late := &hooked{Driver: b.store, can: func(can *driver.Capabilities) { can.Punctual = false }, release: func(context.Context, driver.Claim) error {
+				<-answer
+				return nil
+			}}
+			y := b.acquire(b.locker(late), "other", opts...)
+			b.took(want, 0, func() { b.is(y.Release(context.Background()), core.ErrUnavailable) })
+			close(answer)
 		})
 	}
 }
