@@ -176,6 +176,9 @@ func TestWorkDoesNotRunAndTheOutcomeSaysWhy(t *testing.T) {
 			out.Join() != out.Err { //nolint:errorlint // that very error
 			t.Errorf("%s: %+v, %v", row.reason, out, out.RetryAfter())
 		}
+		if held, ok := errors.AsType[*core.HeldError](out.Err); ok && out.RetryAfter() != held.RetryAfter {
+			t.Errorf("%v, and the name may be free in %v", out.RetryAfter(), held.RetryAfter)
+		}
 		end()
 	}
 }
