@@ -285,3 +285,16 @@ func TestASetThatLosesANameAfterItsTimeSaysSo(t *testing.T) {
 		b.gets(locks.AcquireAll(b.Context(), pair, core.WithWait(time.Minute), core.WithoutRenewal())) // in a second round
 	})
 }
+
+func TestTheEndOfTheCallerLeavesNoNameBehind(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.acquire(b.other(), "b")
+		ctx := b.in(3 * time.Second)
+		b.took(3*time.Second, 0, func() {
+			err := second(b.locks.AcquireAll(ctx, []string{"a", "b"}, core.WithMinHold(minHold)))
+			b.is(err, context.DeadlineExceeded, core.ErrHeld)
+		})
+		b.acquire(b.other(), "a")
+	})
+}

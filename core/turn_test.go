@@ -146,13 +146,37 @@ func TestReadersAndABackendThatReservesNoFencesHaveNoTurns(t *testing.T) {
 // The reply to a command of the wait was lost, so it may be executed yet.
 func TestWhatIsInDoubtIsReleasedAndAskedForAgain(t *testing.T) {
 	t.Parallel()
-	virtual(t, func(b *bench) {
-		b.link.Next(lab.OpWait, lab.ReplyReset)
-		x, waiting := b.queue(2)
+	type row struct {
+		opts    []core.Option
+		before  lab.Fate // of the first wait
+		doubt   func(b *bench)
+		release error
+	}
+	renewal := func(fate lab.Fate) func(b *bench) {
+		return func(b *bench) {
+			b.link.Next(lab.OpRenew, fate)
+			b.eventually("a renewal", func() bool { return b.link.Calls(lab.OpRenew) == 2 })
+			time.AfterFunc(time.Millisecond, func() { b.link.Deliver() })
+		}
+	}
+	after := func(d time.Duration) func(b *bench) { return func(*bench) { time.Sleep(d) } }
+	each(t, map[string]row{
+		"less than a third is left":  {opts: []core.Option{core.WithoutRenewal()}, doubt: after(ttl * 3 / 4)},
+		"a renewal failed":           {doubt: renewal(lab.Refused)},
+		"a renewal is under way":     {doubt: renewal(lab.HeldBack)},
+		"an acquire went unanswered": {before: lab.ReplyReset, doubt: after(0)},
+		"the hold was too long": {
+			opts: []core.Option{core.WithMaxHold(2 * time.Millisecond)}, doubt: after(3 * time.Millisecond), release: core.ErrLost,
+		},
+	}, func(b *bench, r row) {
+		b.link.Next(lab.OpWait, r.before)
+		x, waiting := b.queue(2, r.opts...)
+		r.doubt(b)
 		sent := b.link.Calls(lab.OpRelease)
-		y := turnAfter(x, waiting[0])
+		b.is(x.Release(b.Context()), r.release)
+		b.ok(waiting[0].granted().Err())
 		b.sent(sent+1, lab.OpRelease)
-		b.ok(y.Release(b.Context()))
+		b.ok(waiting[0].lease.Release(b.Context()))
 		b.free()
 	})
 }
@@ -268,4 +292,26 @@ func TestCloseTakesBackATurnThatNobodyHasSeen(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Whoever comes while the name is being released asks for it once that is over.
+func TestWhoComesDuringAReleaseIsServed(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var locks *core.Locker
+		var next *call
+		locks = b.locker(&hooked{Driver: b.store, release: func(ctx context.Context, c driver.Claim) error {
+			if next == nil {
+				next = b.call(locks)
+			}
+			return b.store.Release(ctx, c)
+		}})
+		ended, cancel := context.WithCancel(b.Context())
+		cancel()
+		for _, ctx := range []context.Context{b.Context(), ended} {
+			next = nil
+			b.ok(b.acquire(locks, "name").Release(ctx))
+			b.ok(next.granted().Release(b.Context()))
+		}
+	})
 }
