@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +76,7 @@ func (d *dog) Renewed(driver.Claim, clock.Reading, clock.Reading, error) { d.hea
 func (d *dog) Fails() int                                                { return d.fails }
 
 // watching has a watchdog look at all, first of all after each of them, for so long.
-func watching(t *testing.T, service *renews, all []*dog, first, apart, lasts time.Duration, test func(d *Dog[*dog])) {
+func watching(t *testing.T, service driver.Driver, all []*dog, first, apart, lasts time.Duration, test func(d *Dog[*dog])) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		d := New[*dog](call.New(service, clock.New(), tasks.New()))
@@ -165,6 +166,35 @@ func TestThoseThatHaveFailedAsOftenShareACommand(t *testing.T) {
 		d.renewer.grow(0, 1, false) // one that is silent now makes no command smaller for those that come back
 		if d.renewer.grown != 8 {
 			t.Errorf("the next command may have %d", d.renewer.grown)
+		}
+	})
+}
+
+// slow counts the commands that are under way.
+type slow struct {
+	driver.Driver
+	under, most atomic.Int64
+}
+
+func (*slow) Capabilities() driver.Capabilities { return driver.Capabilities{} }
+
+func (d *slow) Renew(_ context.Context, claims []driver.Claim) []error {
+	d.most.Store(max(d.most.Load(), d.under.Add(1)))
+	time.Sleep(10 * time.Millisecond)
+	d.under.Add(-1)
+	return make([]error, len(claims))
+}
+
+func TestFewCommandsAreUnderWayAtOnce(t *testing.T) {
+	t.Parallel()
+	service := new(slow)
+	var all []*dog
+	for i := range 3 * atOnce {
+		all = append(all, &dog{name: fmt.Sprint(i), fails: i}) // each in a command of its own
+	}
+	watching(t, service, all, time.Millisecond, 0, 35*time.Millisecond, func(*Dog[*dog]) {
+		if n := service.most.Load(); n < atOnce/2 || n > atOnce {
+			t.Errorf("%d at once", n)
 		}
 	})
 }
