@@ -72,3 +72,12 @@ func TestACampaignWaitsWhateverTheLockersBudgetOrIsRefusedAtOnce(t *testing.T) {
 		})
 	}, core.WithWait(0))
 }
+
+func TestACampaignForWorkThatIsDoneEndsAsDone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		b.ok(b.locks.Campaign(b.Context(), "migrate", noWork))
+		again := func(context.Context) error { panic("ran") }
+		b.is(b.other().Campaign(b.Context(), "migrate", again, core.WithDedup(time.Hour)), core.ErrDuplicate)
+	}, core.WithDedup(time.Hour))
+}

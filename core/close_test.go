@@ -230,6 +230,7 @@ func TestDrainDoesNotAwaitCleanUp(t *testing.T) {
 // What is granted to a call that Drain ends is given back, and its caller does not wait for that.
 func TestACallThatDrainEndsDoesNotWaitForWhatItGivesBack(t *testing.T) {
 	t.Parallel()
+	acquired := 0 // as often as it is told of the release
 	virtual(t, func(b *bench) {
 		b.link.Delay(0, 700*time.Millisecond)
 		time.AfterFunc(500*time.Millisecond, func() { _ = b.locks.Drain(b.Context()) })
@@ -238,5 +239,9 @@ func TestACallThatDrainEndsDoesNotWaitForWhatItGivesBack(t *testing.T) {
 		})
 		b.link.Heal()
 		b.freeWithin(time.Second, "name")
-	})
+		synctest.Wait()
+		if acquired != 1 {
+			b.Errorf("acquired %d times", acquired)
+		}
+	}, observing(observer{core.EventAcquired: func(core.Event) { acquired++ }}))
 }
