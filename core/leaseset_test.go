@@ -298,3 +298,13 @@ func TestTheEndOfTheCallerLeavesNoNameBehind(t *testing.T) {
 		b.acquire(b.other(), "a")
 	})
 }
+
+func TestASetIsStoppedOnceItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		s := b.set(b.locks.AcquireAll(b.Context(), pair, core.WithMaxHold(time.Second)))
+		b.took(time.Second, 0, func() { <-s.Context().Done() })
+		b.lostBecause(context.Cause(s.Context()), "a", core.ReasonMaxHold)
+		b.is(s.Release(b.Context()), core.ErrLost)
+	})
+}

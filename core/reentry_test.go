@@ -59,11 +59,12 @@ func TestALossEndsInnerLeasesToo(t *testing.T) {
 		outer := b.acquire(b.locks, "name", core.WithoutRenewal(), core.WithShared())
 		ended := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared()))
 		inner := b.lease(b.locks.Acquire(outer.Context(), "name", core.WithShared())) // beside its sibling, as readers are
+		deeper := b.lease(b.locks.Acquire(ended.Context(), "name", core.WithShared()))
 		b.ok(ended.Release(b.Context()))
 		x := b.acquire(b.locks, "another", core.WithoutRenewal())
 		b.lease(b.locks.TryAcquire(x.Context(), "another"))
 		b.is(second(b.locks.Acquire(x.Context(), "another")), core.ErrHeld, context.Canceled) // the wait for a sibling, too
-		for _, x := range []*core.Lease{inner, outer} {
+		for _, x := range []*core.Lease{deeper, inner, outer} {
 			b.reason(x, core.ReasonExpired)
 			b.is(x.Release(b.Context()), core.ErrLost)
 		}
