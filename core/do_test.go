@@ -143,3 +143,20 @@ func TestWrapPanicsAtConstructionOnly(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that is under way comes before the release, which Do does not wait for twice.
+func TestTheEndOfDoTakesNoLongerThanARelease(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		var ended time.Time
+		b.ok(b.locks.Do(b.Context(), "name", func(context.Context) error {
+			b.link.All(lab.RequestLost)
+			b.eventually("a renewal", func() bool { return b.commands(lab.OpRenew) > 0 })
+			ended = time.Now()
+			return nil
+		}))
+		if took := time.Since(ended); took > bound {
+			b.Errorf("took %s", took)
+		}
+	})
+}

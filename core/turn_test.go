@@ -315,3 +315,18 @@ func TestWhoComesDuringAReleaseIsServed(t *testing.T) {
 		}
 	})
 }
+
+func TestATurnAfterCompletedWorkIsDone(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(b *bench) {
+		derived, err := b.locks.With(core.WithDedup(time.Hour))
+		b.ok(err)
+		holder := b.acquire(b.other(), "name")
+		first, second, third := b.call(derived), b.call(derived), b.call(b.locks)
+		b.ok(holder.Release(b.Context()))
+		b.ok(first.granted().Complete(b.Context()))
+		b.is(second.failed(), core.ErrDuplicate)
+		b.ok(third.granted().Release(b.Context()))
+		b.free()
+	})
+}
