@@ -34,7 +34,10 @@ func New(l *core.Locker, opts ...core.Option) (*Group, error) {
 	// Locks of one holder that are free when they are given up, whatever the defaults are.
 	waiters, err := locks.With(core.WithTemplate("coalesce"), core.WithLimit(1), core.WithMaxHold(0), core.WithMinHold(0),
 		core.OnUnavailable(core.FailClosed))
-	return &Group{locks, waiters}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Group{locks, waiters}, nil
 }
 
 // Call says what a call of [Group.Do] is about.
