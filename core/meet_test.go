@@ -211,6 +211,7 @@ func TestAWaitBehindASiblingAndThenForTheNameIsOne(t *testing.T) {
 		b.is(second(b.locks.TryAcquire(inside, "name")), core.ErrHeld) // who tries does not wait
 		waiter := b.callWith(inside, b.locks)
 		time.Sleep(4 * ttl)
+		synctest.Wait()
 		if waits != 1 || long != 1 {
 			b.Errorf("behind a sibling: %d waits, of which %d are long", waits, long)
 		}
