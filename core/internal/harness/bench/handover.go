@@ -11,8 +11,10 @@ import (
 type handover struct{}
 
 func (handover) prepare(e *env) {
+	ctx, cancel := patient(e.ctx, time.Now())
+	defer cancel()
 	for range 20 { // connections and scripts; beside each other, so they warm up waiting too
-		x, err := e.locker(0).lock(e.ctx, lockName(0))
+		x, err := e.locker(0).lock(ctx, lockName(0))
 		must(err)
 		must(x.Release(e.ctx))
 	}

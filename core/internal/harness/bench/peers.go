@@ -97,7 +97,7 @@ func openRueidislock(addr string, t *traffic) (locker, error) {
 		KeyValidity: ttl,
 		// By default an attempt is given up after 20 ms, which a busy machine takes, and with NoLoopTracking nothing then wakes its
 		// caller.
-		TryNextAfter:   time.Second,
+		TryNextAfter:   10 * time.Second,
 		NoLoopTracking: true,
 	})
 	return &rueidislockLocker{locks}, err
