@@ -34,12 +34,6 @@ func TestAnAnswerIsTheSameWhetherACommandWasMergedOrNot(t *testing.T) {
 		{"theirs", func(c driver.Claim) { grant(t, other, theirs(c)) }},
 		{"foreign", func(c driver.Claim) { p.do(t, "set", p.key(c.Name), "x", "ex", 60) }},
 		{"of another type", func(c driver.Claim) { p.do(t, "rpush", p.key(c.Name), "x") }},
-		{"free, and waited for", func(c driver.Claim) {
-			grant(t, other, theirs(c))
-			look(t, other, theirs(c))
-			p.do(t, "del", p.key(c.Name))
-		}},
-		{"ours, and waited for", func(c driver.Claim) { grant(t, s, c); look(t, other, theirs(c)) }},
 	}
 	all := map[bool]map[string][]string{false: {}, true: {}} // by whether they were merged, and what of
 	var fences sync.Map
