@@ -94,3 +94,26 @@ func check(t testing.TB, err error) {
 		t.Error(err)
 	}
 }
+
+// A merged release serves those who wait, and a merged acquire does not get in before them.
+func TestMergedCommandsRespectTheLine(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	p := part(t)
+	s, waiting := p.store(t), p.store(t)
+	name := func(i int, who string) driver.Claim { return claim(fmt.Sprint("name-", i), fmt.Sprint(who, i)) }
+	crowd(n, func(i int) { _, err := s.Acquire(t.Context(), name(i, "mine-")); check(t, err) })
+	heard := make(chan error, n)
+	for i := range n {
+		go func() { _, err := waiting.Wait(t.Context(), name(i, "next-")); heard <- err }()
+	}
+	eventually(t, "all have lined up", func() bool { return len(p.direct.Keys(t.Context(), "{"+p.prefix+"*:line").Val()) == n })
+	for i := range n / 2 { // free, and nobody has told who waits
+		p.do(t, "del", p.key(name(i, "").Name))
+	}
+	crowd(n/2, func(i int) { _, err := s.Acquire(t.Context(), name(i, "late-")); _ = another(t, err) })
+	crowd(n, func(i int) { _ = s.Release(t.Context(), name(i, "mine-")) }) // half of them are not the owner any more
+	for range n {
+		check(t, <-heard)
+	}
+}
